@@ -1,0 +1,168 @@
+/*
+** files.h: the files of a model directory, read as hostile input. The map of
+** this folder:
+**
+**   mapping.c      a file mapped read-only, or copied; whether it changed
+**   safetensors.c  the tensors of model.safetensors, or of its shards
+**   config.c       config.json: sizes and settings of the encoder
+**   modules.c      sentence-transformers: modules.json, pooling, dense,
+**                  normalize, prompts, token limit
+**   hub.c          hub ids in the local Hugging Face cache
+*/
+#ifndef BERT_FILES_H
+#define BERT_FILES_H
+
+#include "../base/base.h"
+#include "../kernels/kernels.h"
+
+/* ---- mapping.c --------------------------------------------------------- */
+
+/* A whole file in memory. data is NULL for an empty file. */
+typedef struct mapping {
+  const char *data;  /* [size] bytes, page-aligned if mapped */
+  size_t size;
+  int copied;        /* 1: private memory, 0: mapped */
+  /* what the file was when opened: */
+  int descriptor;    /* kept open while mapped, else -1 */
+  uint64_t device, inode;
+  int64_t modified_ns;
+} mapping;
+
+/* Maps `path` read-only and shared, or reads it whole when `copy`.
+** BERT_IO, naming the path. Refuses what is not a regular file. */
+bert_status mapping_open(const char *path, int copy, mapping *out, bert_error *error);
+void mapping_close(mapping *m); /* idempotent; a zeroed mapping is closed */
+
+/* BERT_CHANGED when a mapped file's size or time differs from when opened. */
+bert_status mapping_check(const mapping *m, const char *path, bert_error *error);
+
+/* Reads a whole small file (at most `limit` bytes) into memory, NUL-terminated;
+** *text is freed with memory_free. A missing file: BERT_IO, or BERT_OK with
+** *text NULL if `optional`. */
+bert_status file_read(const char *directory, const char *name, size_t limit, int optional,
+                      char **text, size_t *size, bert_error *error);
+
+/* The same, parsed as JSON whose root must be of type `root`. */
+bert_status file_read_json(const char *directory, const char *name, int optional,
+                           json_type root, json_document **document, bert_error *error);
+
+/* directory/name, to be freed with memory_free; NULL when out of memory. */
+char *path_join(const char *directory, const char *name);
+int path_exists(const char *directory, const char *name);
+
+/* ---- safetensors.c ----------------------------------------------------- */
+
+typedef enum tensor_type {
+  TENSOR_F64, TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_I32, TENSOR_I16,
+  TENSOR_I8, TENSOR_U8, TENSOR_BOOL, TENSOR_OTHER
+} tensor_type;
+
+enum { TENSOR_MAX_RANK = 8 };
+
+typedef struct tensor {
+  const char *name;
+  tensor_type type;
+  int rank;
+  uint64_t shape[TENSOR_MAX_RANK];
+  const void *data;  /* in the mapping, [size] bytes, may be unaligned */
+  uint64_t size;
+} tensor;
+
+typedef struct tensor_file tensor_file;
+
+/* Opens directory/name, a .safetensors file; or, if that is missing and
+** directory/name.index.json exists, the shards that the index lists. Every
+** rule of the format is checked: header length against file size, header
+** JSON without duplicate keys, ranges in order without hole or overlap and
+** ending at the end of the file, shape times type against range, unknown
+** types, a tensor named in two shards, index entries against the shards'
+** headers. */
+bert_status tensors_open(const char *directory, const char *name, int copy,
+                         tensor_file **out, bert_error *error);
+void tensors_close(tensor_file *f); /* NULL is allowed */
+bert_status tensors_check(const tensor_file *f, bert_error *error);
+
+/* The tensor `name`, or NULL. Lives as long as the file. */
+const tensor *tensors_find(const tensor_file *f, const char *name);
+size_t tensors_count(const tensor_file *f);
+const tensor *tensors_at(const tensor_file *f, size_t i);
+uint64_t tensors_mapped_bytes(const tensor_file *f); /* 0 when copied */
+uint64_t tensors_private_bytes(const tensor_file *f);
+
+/* ---- config.c ---------------------------------------------------------- */
+
+/* The encoder that config.json describes. */
+typedef struct model_config {
+  char family[32];         /* model_type */
+  char architecture[64];   /* architectures[0], or "" */
+  int layers, heads, hidden_size, intermediate_size;
+  int vocab_size, positions /* max_position_embeddings */, types /* type_vocab_size */;
+  int pad_token_id;
+  activation hidden_activation;
+  float layer_norm_epsilon;
+} model_config;
+
+/* Reads config.json. Absent keys take the defaults of transformers' BertConfig.
+** BERT_UNSUPPORTED, by name, for an unknown model_type, hidden_act,
+** position_embedding_type other than "absolute", is_decoder or
+** add_cross_attention; BERT_INVALID for numbers out of range and a hidden size
+** that the heads do not divide. */
+bert_status config_read(const char *directory, model_config *out, bert_error *error);
+
+/* ---- modules.c --------------------------------------------------------- */
+
+typedef enum pooling {
+  POOLING_CLS, POOLING_MEAN, POOLING_MAX, POOLING_MEAN_SQRT_LEN, POOLING_POOLER
+} pooling;
+
+/* "cls", "mean", … and back; -1 for an unknown name. */
+const char *pooling_name(pooling kind);
+int pooling_from_name(const char *name);
+
+/* A step after pooling, in the order of modules.json. */
+typedef enum module_type { MODULE_DENSE, MODULE_NORMALIZE } module_type;
+typedef struct module {
+  module_type type;
+  /* of a Dense: */
+  char *directory;        /* where its model.safetensors is */
+  int in, out;
+  int has_bias;
+  activation activation;
+} module;
+
+typedef struct prompt {
+  char *name, *text;
+} prompt;
+
+/* What sentence-transformers would do with the directory. */
+typedef struct sentence_config {
+  int present;             /* 0: no modules.json; mean pooling, no more */
+  char *transformer_path;  /* subdirectory of the Transformer module, "" mostly */
+  pooling poolings[4];     /* concatenated, in sentence-transformers' order */
+  int pooling_count;
+  int pooling_width;       /* word_embedding_dimension; 0: not given */
+  int include_prompt;      /* 0: tokens of the prompt are left out of pooling */
+  module *modules;         /* [module_count] */
+  int module_count;
+  prompt *prompts;         /* [prompt_count] */
+  int prompt_count;
+  int default_prompt;      /* index, or -1 */
+  int lowercase;           /* do_lower_case */
+  int max_tokens;          /* the token limit the files give; 0: none does */
+} sentence_config;
+
+/* Reads modules.json and what it names. Unknown modules and activations:
+** BERT_UNSUPPORTED, named. Widths that do not fit one another: BERT_INVALID.
+** *out is to be freed with sentence_config_free, also after a failure. */
+bert_status sentence_config_read(const char *directory, sentence_config *out,
+                                 bert_error *error);
+void sentence_config_free(sentence_config *c);
+
+/* ---- hub.c ------------------------------------------------------------- */
+
+/* The absolute directory (links resolved) of `source`: a directory as it is, or
+** a hub id looked up in the local cache (refs/main, then snapshots). Freed with
+** memory_free. BERT_IO: what was looked for and where. */
+bert_status hub_resolve(const char *source, char **directory, bert_error *error);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+** kernels.h: the arithmetic of the encoder. The map of this folder:
+**
+**   kernels_scalar.c  the reference: plain C, one loop per formula
+**   kernels_avx2.c    AVX2 and FMA
+**   kernels_avx512.c  AVX-512 F, VL, BW, DQ
+**   kernels_neon.c    ARM NEON, where the target is ARM
+**   dispatch.c        which set this processor runs; BERTSQL_KERNELS
+**   cpu.c             what the processor has (cpuid, xgetbv)
+**   gemm.c            large products through OpenBLAS, the only file that
+**                     includes cblas.h
+**
+** Each operation has one contract, given here, and one implementation per set.
+** Rules for every implementation:
+**   - pointers need no alignment, sizes may be any, 0 included; nothing is
+**     read or written outside the shapes given;
+**   - a number of the result depends only on the numbers its formula names:
+**     never on how many rows or columns were asked for, where they lie in
+**     memory, or on the thread. Sums run over their terms in an order fixed
+**     by their length alone. This is what makes the vector of a text the same
+**     to the bit alone, in any batch and on any number of threads;
+**   - NaN and infinity pass through as IEEE 754 has them; none is invented
+**     from finite inputs that have a finite result.
+**
+** x[rows, depth; ldx] means row r starts at x + r * ldx.
+*/
+#ifndef BERT_KERNELS_H
+#define BERT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Activations, by their names in config.json. */
+typedef enum activation {
+  ACTIVATION_GELU,      /* x Phi(x) = x/2 (1 + erf(x / sqrt 2)) */
+  ACTIVATION_GELU_TANH, /* gelu_new, gelu_pytorch_tanh:
+                           x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+  ACTIVATION_RELU,      /* max(x, 0) */
+  ACTIVATION_SILU,      /* x / (1 + exp -x); silu, swish */
+  ACTIVATION_TANH,
+  ACTIVATION_IDENTITY
+} activation;
+enum { ACTIVATION_COUNT = ACTIVATION_IDENTITY + 1 };
+
+typedef struct kernels {
+  const char *name;
+  int (*supported)(void); /* 1 on a processor that can run this set */
+
+  /* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols]
+  ** bias may be NULL. This is torch's Linear: w as it lies in the checkpoint.
+  ** y overlaps none of the others. */
+  void (*linear)(const float *x, size_t ldx, const float *w, size_t ldw,
+                 const float *bias, float *y, size_t ldy, size_t rows, size_t cols,
+                 size_t depth);
+
+  /* x[count] = activation(x). */
+  void (*activate)(activation kind, float *x, size_t count);
+
+  /* y[rows, cols; ldy] = LayerNorm(x[rows, cols; ldx] + residual[rows, cols; ldr])
+  **                    = (z - mean z) / sqrt(var z + epsilon) * gain + bias
+  ** residual may be NULL for none; bias may be NULL; var is the mean squared
+  ** deviation (Ba, Kiros, Hinton 2016). y may be x or residual itself. */
+  void (*layer_norm)(const float *x, size_t ldx, const float *residual, size_t ldr,
+                     const float *gain, const float *bias, float epsilon, float *y,
+                     size_t ldy, size_t rows, size_t cols);
+
+  /* scores[queries, keys; lds] = scale * q[queries, width; ldq] k[keys, width; ldk]^T */
+  void (*attention_scores)(const float *q, size_t ldq, const float *k, size_t ldk,
+                           float scale, float *scores, size_t lds, size_t queries,
+                           size_t keys, size_t width);
+
+  /* Each row of x[rows, cols; ldx] becomes exp(x - max x) / sum exp(x - max x). */
+  void (*softmax)(float *x, size_t ldx, size_t rows, size_t cols);
+
+  /* y[queries, width; ldy] = weights[queries, keys; ldw] v[keys, width; ldv] */
+  void (*attention_context)(const float *weights, size_t ldw, const float *v, size_t ldv,
+                            float *y, size_t ldy, size_t queries, size_t keys,
+                            size_t width);
+
+  /* y[count] += a * x[count]; sums rows in pooling. */
+  void (*add_scaled)(float a, const float *x, float *y, size_t count);
+
+  /* y[count] = max(x[count], y[count]); NaN wins. */
+  void (*maximum)(const float *x, float *y, size_t count);
+
+  /* sum of a[i] b[i], and of (a[i] - b[i])^2, each in double from float
+  ** products or in float lanes summed in double: relative error below 1e-6. */
+  double (*dot)(const float *a, const float *b, size_t count);
+  double (*squared_distance)(const float *a, const float *b, size_t count);
+
+  /* Widening of stored weights: IEEE half and bfloat16 to float32, exact. */
+  void (*from_half)(const uint16_t *x, float *y, size_t count);
+  void (*from_bfloat16)(const uint16_t *x, float *y, size_t count);
+} kernels;
+
+/* The set in use; chosen at the first call. */
+const kernels *kernels_current(void);
+
+/* Chooses by name, NULL for the best; 0 when there is no such set or this
+** processor cannot run it. */
+int kernels_choose(const char *name);
+
+/* All sets compiled in, best first; NULL-terminated. Tests and benchmarks walk
+** this list, so a set that is in it is a set that is tested. */
+const kernels *const *kernels_all(void);
+
+/* The set named, if compiled in and supported here; else NULL. */
+const kernels *kernels_find(const char *name);
+
+/* As kernels.linear, by whichever is faster for these sizes: the set's own or
+** OpenBLAS. */
+void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
+                 size_t ldw, const float *bias, float *y, size_t ldy, size_t rows,
+                 size_t cols, size_t depth);
+
+/* What OpenBLAS says of itself. */
+const char *gemm_describe(void);
+
+#endif

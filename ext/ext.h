@@ -1,0 +1,210 @@
+/*
+** ext.h: bertsql inside SQLite. The map of this folder:
+**
+**   bertsql.c           entry point: registers everything below
+**   registry.c          the models of a connection, by name
+**   settings.c          bert_set, bert_info, bert_version
+**   options.c           the JSON object `options` that ends most argument lists
+**   results.c           errors, vectors and JSON as SQLite values
+**   functions_model.c   bert_load, bert_unload
+**   functions_embed.c   bert_embed, bert_similarity, bert_token_count, …
+**   functions_vector.c  bert_cosine, bert_dot, bert_l2, bert_vector, bert_json
+**   table.c             what all table-valued functions share
+**   table_models.c      bert_models
+**   table_tokens.c      bert_tokens
+**   table_chunks.c      bert_chunks
+**   table_hidden.c      bert_hidden
+**   table_embed_rows.c  bert_embed_rows
+**   embed_batch.c       rows of a statement embedded batch by batch
+**
+** It sees the encoder through bert.h, and base.h for the JSON reader. Memory
+** that belongs to this folder comes from sqlite3_malloc64. Errors travel as a
+** bert_error until they become an SQL error in results.c.
+*/
+#ifndef BERTSQL_EXT_H
+#define BERTSQL_EXT_H
+
+#ifdef SQLITE_CORE
+#include <sqlite3.h>
+#else
+#include <sqlite3ext.h>
+#ifndef BERTSQL_ENTRY
+extern const sqlite3_api_routines *sqlite3_api;
+#endif
+#endif
+
+#include "../encoder/base/base.h"
+#include "../encoder/bert.h"
+
+/* Subtypes of results: a vector of float32, as sqlite-vec marks them; JSON. */
+enum { SUBTYPE_VECTOR = 223, SUBTYPE_JSON = 74 };
+
+/* ---- bertsql.c --------------------------------------------------------- */
+
+/* Everything bertsql keeps for one connection. Shared by all functions and
+** modules registered on it and freed when the last of them is. */
+typedef struct connection connection;
+
+sqlite3 *connection_db(const connection *c);
+
+/* 1 when the host is at least `version`, as 3041000: ask before touching a
+** newer entry of the API table. */
+int host_has(int version);
+
+/* Asked by the encoder between layers: 1 when the user interrupted. `user` is
+** the connection. */
+int connection_interrupted(void *user);
+
+/* ---- registry.c -------------------------------------------------------- */
+
+/* A model under a name on one connection, with the encoder this connection
+** runs it with. Counted: whoever keeps it beyond one call holds and drops it,
+** so that bert_unload in the middle of a query takes nothing away from it. */
+typedef struct loaded_model {
+  char *name;
+  char *source;          /* as it was given to bert_load */
+  bert_model *model;
+  bert_encoder *encoder;
+  int is_default;
+  int owners;
+  struct loaded_model *next;
+} loaded_model;
+
+/* Finds the model `name`, or the default one for NULL, opening that on first
+** use. The result is valid during this call into SQLite; hold it to keep it.
+** BERT_ARGUMENT lists the names there are; without any model the error says
+** the three ways to one. */
+bert_status registry_find(connection *c, const char *name, loaded_model **out,
+                          bert_error *error);
+bert_status registry_load(connection *c, const char *source, const char *name,
+                          const bert_open_options *options, loaded_model **out,
+                          bert_error *error);
+bert_status registry_unload(connection *c, const char *name, bert_error *error);
+loaded_model *registry_first(connection *c); /* in the order of loading */
+void loaded_model_hold(loaded_model *m);
+void loaded_model_drop(loaded_model *m);     /* NULL is allowed */
+
+/* ---- settings.c -------------------------------------------------------- */
+
+typedef struct settings {
+  int threads;   /* 0: one per core */
+  int progress;  /* 1: a line on stderr during long work */
+} settings;
+
+settings *connection_settings(connection *c);
+
+/* ---- options.c --------------------------------------------------------- */
+
+/* One key that an options object may have, and where its value goes. */
+typedef enum option_type {
+  OPTION_INT,    /* a JSON integer in [low, high] into an int */
+  OPTION_BOOL,   /* true, false, 1 or 0 into an int */
+  OPTION_NUMBER, /* a finite number in [low, high] into a double */
+  OPTION_TEXT,   /* a string into a const char *, living as long as the options */
+  OPTION_CHOICE  /* a string among `choices` (separated by |): its index, an int */
+} option_type;
+
+typedef struct option_spec {
+  const char *key;
+  option_type type;
+  size_t offset;       /* of the field in the target struct */
+  double low, high;
+  const char *choices;
+} option_spec;
+
+/* Parsed options; keeps the strings alive. */
+typedef struct options options;
+
+/* Reads the JSON object in `value` (NULL pointer or SQL NULL: no options) into
+** `target`, whose fields hold the defaults. `function` names the SQL function
+** in errors: no JSON, no object, an unknown key (lists those that exist), a
+** wrong type or range. *out is freed with options_free, NULL included. */
+bert_status options_parse(const char *function, sqlite3_value *value,
+                          const option_spec *specs, size_t count, void *target,
+                          options **out, bert_error *error);
+void options_free(options *o);
+
+/* ---- results.c --------------------------------------------------------- */
+
+/* The SQLite result code for a status: SQLITE_NOMEM, SQLITE_INTERRUPT, else
+** SQLITE_ERROR. */
+int result_code(bert_status status);
+
+/* Makes `error` the result of a function: "bert_embed: text". */
+void result_error(sqlite3_context *context, const char *function, const bert_error *error);
+
+/* Makes `error` the message of a virtual table and returns its code. */
+int vtab_error(sqlite3_vtab *table, const char *function, const bert_error *error);
+
+/* A vector [dim] as a BLOB of little-endian float32 with its subtype. The
+** buffer is one from sqlite3_malloc64 and now belongs to SQLite. */
+void result_vector(sqlite3_context *context, float *vector, int dim);
+void result_vector_copy(sqlite3_context *context, const float *vector, int dim);
+
+/* JSON text from sqlite3_malloc64, with its subtype; now belongs to SQLite. */
+void result_json(sqlite3_context *context, char *json, sqlite3_int64 size);
+
+/* The text of a value as SQLite reads it as text: any type but NULL (returns
+** 0 for it). Valid until the value changes. `memory` is set when SQLite had no
+** memory to convert it. */
+int value_text(sqlite3_value *value, bert_text *text, int *nomem);
+
+/* A vector argument: a BLOB of float32, or JSON text. The numbers are copied to
+** *vector [*dim], from sqlite3_malloc64. Errors name what was found. */
+bert_status value_vector(sqlite3_value *value, float **vector, int *dim, bert_error *error);
+
+/* Appends "[1, 2.5, …]" with 7 significant digits. */
+void json_append_vector(sqlite3_str *out, const float *vector, int dim);
+
+/* ---- functions and tables ---------------------------------------------- */
+
+/* One row of the list of SQL functions that a file offers. */
+typedef struct function_entry {
+  const char *name;
+  int min_args, max_args;
+  int flags;    /* besides SQLITE_UTF8 */
+  void (*call)(sqlite3_context *context, int argc, sqlite3_value **argv);
+  int gives_subtype; /* registers with SQLITE_RESULT_SUBTYPE where known */
+} function_entry;
+
+/* The connection a function was registered on. */
+connection *function_connection(sqlite3_context *context);
+
+/* Lists that end with a name of NULL. */
+extern const function_entry functions_model[];
+extern const function_entry functions_embed[];
+extern const function_entry functions_vector[];
+extern const function_entry functions_settings[];
+
+/* A table-valued function of the kind that has its result ready after xFilter
+** and gives it row by row. table.c turns a description into a module. */
+typedef struct table_function {
+  const char *name;
+  const char *columns;   /* visible: "pos, id, token", in order of column() */
+  const char *hidden;    /* other hidden columns that are results, or "" */
+  const char *arguments; /* hidden argument columns in order: "in_text, options" */
+  int required;          /* how many of the arguments must be given */
+  int flags;             /* SQLITE_VTAB_INNOCUOUS or SQLITE_VTAB_DIRECTONLY */
+  size_t cursor_size;    /* of the file's own struct, zeroed at xOpen */
+  /* Starts over with the arguments; an argument that was not given is NULL.
+  ** A required argument that is SQL NULL makes an empty result before this is
+  ** called. */
+  bert_status (*start)(void *cursor, connection *c, sqlite3_value **arguments,
+                       bert_error *error);
+  bert_status (*next)(void *cursor, connection *c, bert_error *error); /* to the next row */
+  int (*at_end)(void *cursor);
+  /* Result `column`, counted over visible, then hidden columns. */
+  bert_status (*column)(void *cursor, sqlite3_context *context, int column,
+                        bert_error *error);
+  void (*clear)(void *cursor); /* frees what start and next made; idempotent */
+} table_function;
+
+int table_register(connection *c, const table_function *f);
+
+extern const table_function table_models;
+extern const table_function table_tokens;
+extern const table_function table_chunks;
+extern const table_function table_hidden;
+extern const table_function table_embed_rows;
+
+#endif
