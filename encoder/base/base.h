@@ -18,9 +18,9 @@
 /* ---- error.c ----------------------------------------------------------- */
 
 #if defined(__GNUC__)
-#define BERT_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define BERT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
-#define BERT_PRINTF(format, first)
+#define BERT_PRINTF(text, first)
 #endif
 
 /* Fills *error (which may be NULL) with a status and a printf-style text, and
