@@ -24,13 +24,11 @@
 #ifndef BERTSQL_EXT_H
 #define BERTSQL_EXT_H
 
-#ifdef SQLITE_CORE
-#include <sqlite3.h>
-#else
-#include <sqlite3ext.h>
+#include <sqlite3ext.h> /* with -DSQLITE_CORE no more than sqlite3.h */
+
+/* The API table of the host, defined in bertsql.c. */
 #ifndef BERTSQL_ENTRY
-extern const sqlite3_api_routines *sqlite3_api;
-#endif
+SQLITE_EXTENSION_INIT3
 #endif
 
 #include "../encoder/base/base.h"
@@ -47,6 +45,15 @@ typedef struct connection connection;
 
 sqlite3 *connection_db(const connection *c);
 
+/* One more owner, and one fewer. Hold before each registration that hands the
+** connection to SQLite, with connection_drop as its xDestroy: SQLite calls
+** that when the registration goes, and also when it fails. */
+connection *connection_hold(connection *c);
+void connection_drop(void *c);
+
+/* Where this library lies, absolute; "" when that cannot be told. */
+const char *connection_library(const connection *c);
+
 /* 1 when the host is at least `version`, as 3041000: ask before touching a
 ** newer entry of the API table. */
 int host_has(int version);
@@ -54,6 +61,9 @@ int host_has(int version);
 /* Asked by the encoder between layers: 1 when the user interrupted. `user` is
 ** the connection. */
 int connection_interrupted(void *user);
+
+/* How that is found out: "sqlite3_is_interrupted" or "statement". */
+const char *interrupt_method(void);
 
 /* ---- registry.c -------------------------------------------------------- */
 
@@ -73,7 +83,8 @@ typedef struct loaded_model {
 /* Finds the model `name`, or the default one for NULL, opening that on first
 ** use. The result is valid during this call into SQLite; hold it to keep it.
 ** BERT_ARGUMENT lists the names there are; without any model the error says
-** the three ways to one. */
+** the three ways to one. The default model answers to its own name too, before
+** anything is loaded. */
 bert_status registry_find(connection *c, const char *name, loaded_model **out,
                           bert_error *error);
 bert_status registry_load(connection *c, const char *source, const char *name,
@@ -81,6 +92,9 @@ bert_status registry_load(connection *c, const char *source, const char *name,
                           bert_error *error);
 bert_status registry_unload(connection *c, const char *name, bert_error *error);
 loaded_model *registry_first(connection *c); /* in the order of loading */
+void registry_set_threads(connection *c, int threads); /* of every encoder */
+void registry_clear(connection *c);          /* when the connection closes */
+loaded_model **connection_models(connection *c); /* bertsql.c keeps the list */
 void loaded_model_hold(loaded_model *m);
 void loaded_model_drop(loaded_model *m);     /* NULL is allowed */
 
@@ -149,12 +163,52 @@ void result_json(sqlite3_context *context, char *json, sqlite3_int64 size);
 ** memory to convert it. */
 int value_text(sqlite3_value *value, bert_text *text, int *nomem);
 
+/* A name argument: NULL for SQL NULL or an absent one. BERT_ARGUMENT for a name
+** that holds a NUL byte. Valid until the value changes. */
+bert_status value_name(sqlite3_value *value, const char **name, bert_error *error);
+
 /* A vector argument: a BLOB of float32, or JSON text. The numbers are copied to
 ** *vector [*dim], from sqlite3_malloc64. Errors name what was found. */
 bert_status value_vector(sqlite3_value *value, float **vector, int *dim, bert_error *error);
 
-/* Appends "[1, 2.5, …]" with 7 significant digits. */
+/* The same without a copy where the BLOB lies well for floats. `data` is valid
+** until the value changes; `owned` is what vector_view_clear frees. */
+typedef struct vector_view {
+  const float *data; /* [dim] */
+  int dim;
+  float *owned;
+} vector_view;
+bert_status value_vector_view(sqlite3_value *value, vector_view *view, bert_error *error);
+void vector_view_clear(vector_view *view);
+
+/* The vector in a JSON text, as value_vector. */
+bert_status vector_from_json(bert_text text, float **vector, int *dim, bert_error *error);
+
+/* Appends "[1,2.5,…]" with 7 significant digits. The numbers must be finite:
+** JSON has no others. */
 void json_append_vector(sqlite3_str *out, const float *vector, int dim);
+
+/* Appends text[size] as a JSON string; what is not UTF-8 becomes U+FFFD. */
+void json_append_text(sqlite3_str *out, const char *text, size_t size);
+
+/* Ends `out`, which is then gone, and makes it the JSON result. */
+void result_json_str(sqlite3_context *context, sqlite3_str *out);
+
+/* ---- functions_embed.c ------------------------------------------------- */
+
+/* The options of everything that embeds, ready for the encoder. Texts in it
+** live as long as `parsed`. */
+typedef struct embed_settings {
+  bert_embed_options embed;
+  const char *model; /* NULL: the default */
+  options *parsed;
+} embed_settings;
+
+/* Reads prompt, kind, dims, normalize, pooling, truncate, max_tokens and model
+** into *out, to be cleared whatever the outcome; errors as options_parse. */
+bert_status embed_settings_read(const char *function, sqlite3_value *value,
+                                embed_settings *out, bert_error *error);
+void embed_settings_clear(embed_settings *s);
 
 /* ---- functions and tables ---------------------------------------------- */
 
