@@ -230,35 +230,102 @@ extern const function_entry functions_embed[];
 extern const function_entry functions_vector[];
 extern const function_entry functions_settings[];
 
-/* A table-valued function of the kind that has its result ready after xFilter
-** and gives it row by row. table.c turns a description into a module. */
+/* ---- table.c ----------------------------------------------------------- */
+
+/* One call of a table-valued function, as xFilter sees it. The values stay
+** valid until the next start or clear of the same cursor, so a text need not
+** be copied. */
+typedef struct table_call {
+  connection *connection;
+  sqlite3_value **arguments; /* [number of arguments]; NULL for one that was not
+                                given, or is SQL NULL */
+  sqlite3_value **pushed;    /* [TABLE_COLUMNS], by result column: the value it
+                                must equal, or NULL. Only a hint: SQLite checks
+                                each row again, so a value of an odd type may
+                                be ignored, and no row that equals it left out */
+  uint64_t used;             /* bit i: result column i is read; bit 63 stands for
+                                column 63 and all after it */
+} table_call;
+
+enum { TABLE_ARGUMENTS = 7, TABLE_COLUMNS = 23 }; /* at most, see table.c */
+
+/* A table-valued function. table.c turns such a description into a module, and
+** does all that is about SQLite rather than about the result. `start` computes
+** the first row, `next` the following one, or both walk over what start made. */
 typedef struct table_function {
   const char *name;
-  const char *columns;   /* visible: "pos, id, token", in order of column() */
-  const char *hidden;    /* other hidden columns that are results, or "" */
-  const char *arguments; /* hidden argument columns in order: "in_text, options" */
-  int required;          /* how many of the arguments must be given */
+  const char *columns;   /* visible, "pos INTEGER, token TEXT", in order of column() */
+  const char *hidden;    /* further results, not in SELECT *; NULL: none */
+  const char *arguments; /* "in_text, options", without types; NULL: none */
+  const char *usage;     /* the right form, for the error when one is missing:
+                            "needs a text, as in bert_tokens('some text')" */
+  int required;          /* so many of the arguments must be given. When the
+                            first of them is SQL NULL, there are no rows */
   int flags;             /* SQLITE_VTAB_INNOCUOUS or SQLITE_VTAB_DIRECTONLY */
+  uint32_t pushable;     /* bit i: `start` makes use of an equality on result
+                            column i */
+  double rows;           /* a guess how many rows a call has, for the planner */
   size_t cursor_size;    /* of the file's own struct, zeroed at xOpen */
-  /* Starts over with the arguments; an argument that was not given is NULL.
-  ** A required argument that is SQL NULL makes an empty result before this is
-  ** called. */
-  bert_status (*start)(void *cursor, connection *c, sqlite3_value **arguments,
-                       bert_error *error);
-  bert_status (*next)(void *cursor, connection *c, bert_error *error); /* to the next row */
-  int (*at_end)(void *cursor);
+  /* Comes to the first row of a new call; the cursor has been cleared. */
+  bert_status (*start)(void *cursor, const table_call *call, bert_error *error);
+  bert_status (*next)(void *cursor, bert_error *error); /* to the next row */
+  int (*at_end)(const void *cursor);
   /* Result `column`, counted over visible, then hidden columns. */
   bert_status (*column)(void *cursor, sqlite3_context *context, int column,
                         bert_error *error);
-  void (*clear)(void *cursor); /* frees what start and next made; idempotent */
+  void (*clear)(void *cursor); /* frees what start and next made, also after
+                                  they failed half way; may be called twice */
 } table_function;
 
 int table_register(connection *c, const table_function *f);
+
+/* An integer argument between low and high into *out, which keeps its default
+** when the value is NULL. BERT_ARGUMENT names the argument and what was found:
+** a text, a fraction, a number out of range. */
+bert_status value_int(sqlite3_value *value, const char *name, int low, int high, int *out,
+                      bert_error *error);
+
+/* 1 when a pushed value says that an integer column cannot be `number`; 0 when
+** it equals it, or is of a type that only SQLite should compare. */
+int pushed_excludes(sqlite3_value *value, sqlite3_int64 number);
 
 extern const table_function table_models;
 extern const table_function table_tokens;
 extern const table_function table_chunks;
 extern const table_function table_hidden;
 extern const table_function table_embed_rows;
+
+/* ---- embed_batch.c ----------------------------------------------------- */
+
+/* Rows (key, text) that are embedded together, whose number and bytes are
+** bounded. begin; add until full; run; read rows 0 … count - 1; begin again. */
+typedef struct embed_batch embed_batch;
+
+/* An embedded row; valid until the next begin. */
+typedef struct embed_row {
+  sqlite3_value *key;
+  const float *vector; /* [dim]; NULL when the text was NULL */
+  bert_embed_result result;
+} embed_row;
+
+/* Makes a batch for `model`, which it holds. `options` and their strings must
+** outlive it. Errors: BERT_ARGUMENT as bert_embed_dim, BERT_NOMEM. */
+bert_status embed_batch_create(loaded_model *model, const bert_embed_options *options,
+                               int threads, embed_batch **out, bert_error *error);
+void embed_batch_free(embed_batch *b); /* NULL is allowed */
+int embed_batch_dim(const embed_batch *b);
+
+/* Forgets the rows; keeps the memory. */
+void embed_batch_begin(embed_batch *b);
+
+/* Copies a key and a text; NULL stands for a NULL text. BERT_NOMEM. */
+bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text *text,
+                            bert_error *error);
+int embed_batch_full(const embed_batch *b);
+
+/* Embeds all texts on all threads. Errors: as bert_embed. */
+bert_status embed_batch_run(embed_batch *b, bert_error *error);
+size_t embed_batch_count(const embed_batch *b);
+embed_row embed_batch_row(const embed_batch *b, size_t row);
 
 #endif
