@@ -113,7 +113,11 @@ void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
                  size_t ldw, const float *bias, float *y, size_t ldy, size_t rows,
                  size_t cols, size_t depth);
 
-/* What OpenBLAS says of itself. */
+/* Which of the two gemm_linear takes, for tests and benchmarks: 1 OpenBLAS
+** whatever the set, 0 always the set's own, -1 (the default) the faster. */
+void gemm_use_blas(int use);
+
+/* What OpenBLAS says of itself; "none" when built without it. */
 const char *gemm_describe(void);
 
 #endif

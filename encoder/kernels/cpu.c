@@ -1,0 +1,70 @@
+/*
+** cpu.c: what this processor has, by cpuid and xgetbv.
+**
+** A cpuid bit alone says only that the processor could: the operating system
+** must also save the wide registers when it switches threads, or their upper
+** halves are lost at any moment. XCR0, read by xgetbv, tells which it saves.
+** Leaf and bit numbers are from the Intel SDM, volume 2, CPUID, and volume 1,
+** chapter 13.
+*/
+#include "kernel_sets.h"
+
+#ifdef BERT_KERNELS_X86
+
+#include <cpuid.h>
+
+enum {
+  LEAF1_ECX_FMA = 1 << 12,
+  LEAF1_ECX_OSXSAVE = 1 << 27,
+  LEAF1_ECX_AVX = 1 << 28,
+  LEAF1_ECX_F16C = 1 << 29,
+  LEAF7_EBX_AVX2 = 1 << 5,
+  LEAF7_EBX_AVX512F = 1 << 16,
+  LEAF7_EBX_AVX512DQ = 1 << 17,
+  LEAF7_EBX_AVX512BW = 1 << 30,
+  XCR0_YMM = 0x06, /* SSE and AVX state */
+  XCR0_ZMM = 0xe6  /* those, the mask registers, and both zmm halves */
+};
+#define LEAF7_EBX_AVX512VL (1u << 31)
+
+static int has_all(unsigned have, unsigned want) {
+  return (have & want) == want;
+}
+
+/* The low half of XCR0; only valid where OSXSAVE is set. Written as an
+** instruction because _xgetbv needs a compiler flag of its own. */
+static unsigned saved_state(void) {
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  (void)high;
+  return low;
+}
+
+int cpu_has_avx2(void) {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+  if (!has_all(c, LEAF1_ECX_FMA | LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C)) return 0;
+  if (!has_all(saved_state(), XCR0_YMM)) return 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  return has_all(b, LEAF7_EBX_AVX2);
+}
+
+int cpu_has_avx512(void) {
+  unsigned a, b, c, d;
+  if (!cpu_has_avx2() || !has_all(saved_state(), XCR0_ZMM)) return 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  return has_all(b, (unsigned)LEAF7_EBX_AVX512F | LEAF7_EBX_AVX512DQ | LEAF7_EBX_AVX512BW |
+                        LEAF7_EBX_AVX512VL);
+}
+
+#else
+
+int cpu_has_avx2(void) {
+  return 0;
+}
+
+int cpu_has_avx512(void) {
+  return 0;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/*
+** dispatch.c: which set of kernels runs.
+**
+** The choice is one atomic pointer: whoever comes first makes it, two who come
+** at once make the same one.
+*/
+#include "kernel_sets.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const kernels *const all_sets[] = {
+    &kernels_scalar,
+    NULL,
+};
+
+static _Atomic(const kernels *) current;
+
+const kernels *const *kernels_all(void) {
+  return all_sets;
+}
+
+const kernels *kernels_find(const char *name) {
+  for (const kernels *const *set = all_sets; *set != NULL; set++) {
+    if ((name == NULL || strcmp((*set)->name, name) == 0) && (*set)->supported()) return *set;
+  }
+  return NULL;
+}
+
+int kernels_choose(const char *name) {
+  const kernels *set = kernels_find(name);
+  if (set == NULL) return 0;
+  atomic_store(&current, set);
+  return 1;
+}
+
+/* BERTSQL_KERNELS names a set; a name that is unknown, or that this processor
+** cannot run, leaves the best: an environment variable must not be able to
+** make a program fail. */
+const kernels *kernels_current(void) {
+  const kernels *set = atomic_load(&current);
+  if (set != NULL) return set;
+  const char *name = getenv("BERTSQL_KERNELS");
+  if (name != NULL) set = kernels_find(name);
+  if (set == NULL) set = kernels_find(NULL);
+  const kernels *none = NULL;
+  return atomic_compare_exchange_strong(&current, &none, set) ? set : none;
+}
