@@ -1,10 +1,13 @@
 /*
 ** base.h: what every part of the encoder stands on. The map of this folder:
 **
-**   error.c   fill a bert_error
-**   memory.c  allocation through the caller's allocator, growing arrays
-**   json.c    a strict JSON reader for files that may be hostile
-**   team.c    threads that run one function together
+**   error.c     fill a bert_error
+**   memory.c    allocation through the caller's allocator, growing arrays
+**   json.c      a strict JSON reader for files that may be hostile
+**   json_get.c  reading a parsed document
+**   decimal.c   decimal numbers to the nearest double, whatever the locale
+**   team.c      threads that run one function together
+**   cores.c     how many cores there are for them
 **
 ** Includes nothing of the project but bert.h.
 */
@@ -60,7 +63,7 @@ int memory_grow(void **array, size_t count, size_t *capacity, size_t size);
 
 /* ---- json.c ------------------------------------------------------------ */
 
-/* A parsed document: a tree of values in one block. Strict RFC 8259: no
+/* A parsed document: a tree of values in few blocks. Strict RFC 8259: no
 ** comments, no trailing commas, no duplicate keys, no NUL inside a string,
 ** no lone surrogates, UTF-8 checked, depth at most JSON_MAX_DEPTH, numbers
 ** finite. Errors name the byte offset and what was expected there. */
@@ -93,6 +96,8 @@ bert_status json_parse(const char *text, size_t size, json_document **document,
 void json_free(json_document *document); /* NULL is allowed */
 const json_value *json_root(const json_document *document);
 
+/* ---- json_get.c -------------------------------------------------------- */
+
 /* The member `key` of an object; NULL when it is absent, or `object` is NULL
 ** or no object. A member that is null is returned as such. Linear in the
 ** number of members: not for vocabularies, which are walked. */
@@ -115,6 +120,12 @@ const char *json_type_name(json_type type);
 
 /* 1 when the value is the string `text`. NULL values are allowed: 0. */
 int json_is(const json_value *value, const char *text);
+
+/* ---- decimal.c --------------------------------------------------------- */
+
+/* The double nearest to text[size], a number as JSON writes it (the caller has
+** checked that); ties to even, infinity when it is too large. */
+double decimal_to_double(const char *text, size_t size);
 
 /* ---- team.c ------------------------------------------------------------ */
 
@@ -148,5 +159,9 @@ void team_share(const team_member *member, size_t count, size_t grain, size_t *f
 
 /* Cores this process may run on: its affinity mask, and a cgroup's quota. */
 int team_cores(void);
+
+/* The quota of the cgroups this process is in, in cores rounded up; 0: none.
+** `root` stands before /proc and /sys: "" but for tests. */
+int cores_quota(const char *root);
 
 #endif
