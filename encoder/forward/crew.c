@@ -1,0 +1,33 @@
+/*
+** crew.c: the threads of a forward pass, and when to stop.
+*/
+#include "forward.h"
+
+crew crew_of_team(const team_member *member, stop_signal *signal) {
+  crew c = {*member, member->rank == 0, signal};
+  return c;
+}
+
+crew crew_alone(const team_member *member, stop_signal *signal) {
+  crew c = {{NULL, 0, 1}, member->rank == 0, signal};
+  return c;
+}
+
+void crew_barrier(crew *c) {
+  if (c->member.size > 1) team_barrier(&c->member);
+}
+
+void crew_share(const crew *c, size_t count, size_t grain, size_t *first, size_t *last) {
+  team_share(&c->member, count, grain, first, last);
+}
+
+int crew_should_stop(crew *c) {
+  stop_signal *s = c->signal;
+  if (c->may_poll && s->interrupted != NULL && s->interrupted(s->user))
+    atomic_store_explicit(&s->stop, 1, memory_order_relaxed);
+  /* Whoever leaves the pass early must not leave the others at a barrier: all
+  ** look only after the one who asks has answered, and none asks again before
+  ** all have looked, since a layer of barriers lies between. */
+  crew_barrier(c);
+  return atomic_load_explicit(&s->stop, memory_order_relaxed);
+}

@@ -1,0 +1,160 @@
+/*
+** load.c: the files of one directory to a bert_model.
+**
+** Everything that can be wrong with a model is found here, before any text:
+** a model that opens, runs. (Numbers that turn out not to be finite are the
+** one exception: reading every weight to look for them would touch the whole
+** mapping.)
+*/
+#include <string.h>
+
+#include "model.h"
+
+static bert_status load_config(bert_model *m, bert_error *error) {
+  bert_status status = sentence_config_read(m->directory, &m->sentence, error);
+  if (status != BERT_OK) return status;
+  m->transformer_directory = path_join(m->directory, m->sentence.transformer_path);
+  if (m->transformer_directory == NULL) return error_nomem(error, "opening a model");
+  return config_read(m->transformer_directory, &m->config, error);
+}
+
+static bert_status load_weights(bert_model *m, bert_error *error) {
+  bert_status status = tensors_open(m->transformer_directory, "model.safetensors", m->copied,
+                                    &m->file, error);
+  if (status == BERT_OK) status = weights_bind(&m->config, m->file, &m->weights, error);
+  return status;
+}
+
+static bert_status load_dense(bert_model *m, const module *from, dense *d, bert_error *error) {
+  bert_status status =
+      tensors_open(from->directory, "model.safetensors", m->copied, &d->file, error);
+  if (status == BERT_OK)
+    status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
+                                 from->has_bias, &d->map, error);
+  d->activation = from->activation;
+  return status == BERT_OK ? BERT_OK : error_prefix(error, "%s", from->directory);
+}
+
+/* Each module must take what the one before gives. */
+static bert_status load_modules(bert_model *m, bert_error *error) {
+  const sentence_config *s = &m->sentence;
+  int width = s->pooling_count * m->config.hidden_size;
+  if (s->pooling_width != 0 && s->pooling_width != m->config.hidden_size)
+    return error_set(error, BERT_INVALID,
+                     "pooling: word_embedding_dimension is %d, but hidden_size is %d",
+                     s->pooling_width, m->config.hidden_size);
+  m->dense = memory_zero(memory_product((uint64_t)s->module_count, sizeof *m->dense));
+  if (m->dense == NULL) return error_nomem(error, "opening a model");
+  for (int i = 0; i < s->module_count; i++) {
+    const module *from = &s->modules[i];
+    if (from->type != MODULE_DENSE) continue;
+    if (from->in != width)
+      return error_set(error, BERT_INVALID,
+                       "%s: in_features is %d, but what comes before is %d wide",
+                       from->directory, from->in, width);
+    bert_status status = load_dense(m, from, &m->dense[i], error);
+    if (status != BERT_OK) return status;
+    width = from->out;
+  }
+  m->description.dim = width;
+  return BERT_OK;
+}
+
+static bert_status load_tokenizer(bert_model *m, bert_error *error) {
+  bert_status status = tokenizer_open(m->transformer_directory, m->sentence.lowercase,
+                                      &m->tokenizer, error);
+  if (status != BERT_OK) return status;
+  if (tokenizer_vocab_size(m->tokenizer) > m->config.vocab_size)
+    return error_set(error, BERT_INVALID,
+                     "the tokenizer has ids up to %d, but the embedding table has only %d rows "
+                     "(vocab_size)",
+                     tokenizer_vocab_size(m->tokenizer) - 1, m->config.vocab_size);
+  return BERT_OK;
+}
+
+static bert_status limit_tokens(bert_model *m, bert_error *error) {
+  bert_description *d = &m->description;
+  int given = m->sentence.max_tokens;
+  d->max_positions = m->config.positions;
+  d->max_tokens = given > 0 && given < d->max_positions ? given : d->max_positions;
+  if (d->max_tokens < tokenizer_special_count(m->tokenizer, 0))
+    return error_set(error, BERT_INVALID,
+                     "the token limit is %d, less than the special tokens alone", d->max_tokens);
+  return BERT_OK;
+}
+
+/* Whether the last module is Normalize: what `normalize` shows and switches. */
+static int ends_normalized(const sentence_config *s) {
+  return s->module_count > 0 && s->modules[s->module_count - 1].type == MODULE_NORMALIZE;
+}
+
+static void add_files(bert_model *m) {
+  bert_description *d = &m->description;
+  d->mapped_bytes = tensors_mapped_bytes(m->file);
+  d->private_bytes = tensors_private_bytes(m->file) + m->weights.private_bytes;
+  for (int i = 0; i < m->sentence.module_count; i++) {
+    if (m->dense[i].file == NULL) continue;
+    d->mapped_bytes += tensors_mapped_bytes(m->dense[i].file);
+    d->private_bytes += tensors_private_bytes(m->dense[i].file);
+  }
+}
+
+static void describe(bert_model *m) {
+  bert_description *d = &m->description;
+  d->source = m->directory;
+  d->family = m->config.family;
+  d->tokenizer = tokenizer_kind(m->tokenizer);
+  d->pooling = pooling_name(m->sentence.poolings[0]);
+  d->precision = "float32";
+  d->tasks = "embed";
+  d->layers = m->config.layers;
+  d->heads = m->config.heads;
+  d->hidden_size = m->config.hidden_size;
+  d->vocab_size = m->config.vocab_size;
+  d->segments = m->config.types;
+  d->normalize = ends_normalized(&m->sentence);
+  d->has_pooler = m->weights.has_pooler;
+  add_files(m);
+}
+
+static bert_status load_all(bert_model *m, bert_error *error) {
+  bert_status status = load_config(m, error);
+  if (status == BERT_OK) status = load_weights(m, error);
+  if (status == BERT_OK) status = load_modules(m, error);
+  if (status == BERT_OK) status = load_tokenizer(m, error);
+  if (status == BERT_OK) status = limit_tokens(m, error);
+  if (status == BERT_OK) describe(m);
+  return status;
+}
+
+bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error) {
+  bert_model *m = memory_zero(sizeof *m);
+  if (m == NULL) {
+    memory_free(directory);
+    return error_nomem(error, "opening a model");
+  }
+  m->directory = directory;
+  m->copied = copy;
+  bert_status status = load_all(m, error);
+  if (status != BERT_OK) {
+    error_prefix(error, "%s", directory);
+    model_free(m);
+    return status;
+  }
+  *out = m;
+  return BERT_OK;
+}
+
+void model_free(bert_model *m) {
+  if (m == NULL) return;
+  for (int i = 0; i < m->sentence.module_count && m->dense != NULL; i++)
+    tensors_close(m->dense[i].file);
+  memory_free(m->dense);
+  tokenizer_close(m->tokenizer);
+  weights_free(&m->weights);
+  tensors_close(m->file);
+  sentence_config_free(&m->sentence);
+  memory_free(m->transformer_directory);
+  memory_free(m->directory);
+  memory_free(m);
+}

@@ -1,0 +1,117 @@
+/*
+** model.h: what bert.h promises, put together from the layers below. The map
+** of this folder:
+**
+**   open.c      bert_open, bert_close: models shared within the process
+**   load.c      the files of one directory to a bert_model
+**   tokens.c    bert_tokenize and what belongs to tokens
+**   split.c     bert_split: chunks of a long text
+**   encoder.c   bert_encoder: settings and scratch memory
+**   recipe.c    bert_embed_options, checked against the model, and applied
+**   embed.c     bert_embed: texts to embeddings over all threads
+**   pass.c      bert_run: one pass kept, to look inside
+**   machine.c   vectors, kernels, cores
+*/
+#ifndef BERT_MODEL_H
+#define BERT_MODEL_H
+
+#include "../base/base.h"
+#include "../files/files.h"
+#include "../forward/forward.h"
+#include "../tokenizers/tokenizers.h"
+
+/* ---- load.c ------------------------------------------------------------ */
+
+/* A Dense module after pooling, with its weights. */
+typedef struct dense {
+  linear map;
+  activation activation;
+  tensor_file *file;
+} dense;
+
+struct bert_model {
+  /* How the process finds it again; guarded by the mutex of open.c. */
+  struct bert_model *next;
+  int owners;
+  int copied;
+  /* Immutable from here on. */
+  char *directory;            /* absolute */
+  char *transformer_directory;/* the one with config.json */
+  tensor_file *file;
+  model_config config;
+  sentence_config sentence;
+  encoder_weights weights;
+  dense *dense;               /* [sentence.module_count], for those that are */
+  tokenizer *tokenizer;
+  bert_description description;
+};
+
+/* Reads everything in `directory`, a string that becomes the model's also
+** after a failure. */
+bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error);
+void model_free(bert_model *model); /* NULL is allowed */
+
+/* ---- tokens.c ---------------------------------------------------------- */
+
+/* Checks a token limit given by a caller (0: the model's own) and stores the
+** one to use. */
+bert_status token_limit(const bert_model *model, int max_tokens, int pair, size_t *limit,
+                        bert_error *error);
+
+/* ---- encoder.c --------------------------------------------------------- */
+
+struct bert_encoder {
+  bert_model *model;
+  int threads; /* 0: one per core */
+  int (*interrupted)(void *user);
+  void *user;
+  workspace space; /* kept between calls while it is small */
+};
+
+stop_signal encoder_signal(const bert_encoder *encoder);
+
+/* Threads that a call on this encoder may use; at least 1. */
+int encoder_threads(const bert_encoder *encoder);
+
+/* Gives scratch memory above KEEP_BYTES back after a call. */
+enum { KEEP_BYTES = 4 << 20 };
+void encoder_trim(bert_encoder *encoder);
+
+/* Refuses token ids and types that the tables lack, and lengths beyond the
+** positions: BERT_ARGUMENT, with the number. */
+bert_status check_tokens(const bert_model *model, const bert_tokens *tokens,
+                         bert_error *error);
+
+/* ---- pass.c ------------------------------------------------------------ */
+
+/* Counts sequences run, for bert_passes_run. */
+void passes_count(uint64_t more);
+
+/* ---- recipe.c ---------------------------------------------------------- */
+
+/* How the sequences of one call become embeddings: bert_embed_options, checked
+** against the model and with every default filled in. */
+typedef struct recipe {
+  const bert_model *model;
+  const char *prompt;    /* put before each text; may be "" */
+  size_t prompt_size;
+  size_t skip;           /* leading tokens left out of pooling */
+  pooling poolings[4];
+  int pooling_count;
+  int pooled_width;      /* pooling_count * hidden_size */
+  int widest;            /* of pooled and of all modules' results */
+  int normalize;         /* 1: unit length at the end */
+  int modules;           /* how many of the model's modules run */
+  int dim;               /* floats of the result */
+  size_t limit;          /* tokens */
+} recipe;
+
+bert_status recipe_make(const bert_model *model, const bert_embed_options *options,
+                        recipe *out, bert_error *error);
+
+/* Turns the hidden[tokens, hidden_size] of one sequence into out[dim]; scratch
+** is [2, widest]. */
+void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch,
+                  float *out);
+
+#endif
