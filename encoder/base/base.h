@@ -3,6 +3,7 @@
 **
 **   error.c     fill a bert_error
 **   memory.c    allocation through the caller's allocator, growing arrays
+**   sort.c      sorting without allocation and without a bad case
 **   json.c      a strict JSON reader for files that may be hostile
 **   json_get.c  reading a parsed document
 **   decimal.c   decimal numbers to the nearest double, whatever the locale
@@ -60,6 +61,12 @@ char *memory_copy_text(const char *text, size_t size);
 ** `count` and has room for *capacity; grows by half. 0 when out of memory,
 ** the array then being as before. */
 int memory_grow(void **array, size_t count, size_t *capacity, size_t size);
+
+/* ---- sort.c ------------------------------------------------------------ */
+
+/* Sorts items[count] by compare(a, b), which says less, equal or greater as
+** strcmp does. In n log n steps whatever the order was; not stable. */
+void sort_pointers(const void **items, size_t count, int (*compare)(const void *a, const void *b));
 
 /* ---- json.c ------------------------------------------------------------ */
 

@@ -40,6 +40,7 @@ struct json_document {
 
 typedef struct parser {
   json_document *document;
+  const char *source; /* the caller's text, as it was before unescaping */
   char *text, *at, *end;
   int depth;
   uint64_t seed[2];          /* of key hashes, 0 until needed */
@@ -85,9 +86,9 @@ static json_value *new_value(parser *p) {
 /* "byte 17 (line 2): <what>". */
 static bert_status wrong(parser *p, const char *at, const char *what) {
   size_t line = 1;
-  for (const char *c = p->text; c < at; c++) line += *c == '\n';
-  return error_set(p->error, BERT_INVALID, "byte %zu (line %zu): %s", (size_t)(at - p->text), line,
-                   what);
+  size_t offset = (size_t)(at - p->text);
+  for (size_t i = 0; i < offset; i++) line += p->source[i] == '\n';
+  return error_set(p->error, BERT_INVALID, "byte %zu (line %zu): %s", offset, line, what);
 }
 
 static bert_status expected(parser *p, const char *what) {
@@ -475,6 +476,7 @@ bert_status json_parse(const char *text, size_t size, json_document **document,
                        bert_error *error) {
   parser p = {0};
   p.error = error;
+  p.source = text;
   p.document = memory_zero(sizeof *p.document);
   if (p.document == NULL) return no_memory(&p);
   p.text = p.document->text = memory_alloc((uint64_t)size + PADDING);
