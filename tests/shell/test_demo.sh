@@ -1,0 +1,14 @@
+#!/bin/bash
+# The session of `make demo` runs without an error and prints what it should.
+source tests/tools/assert.sh
+source tests/tools/shell_output.sh
+
+test_demo_prints_what_is_expected() {
+  expect_equal "$(cat tests/docs/demo.out)" "$(run_sqlite :memory: <sql/demo.sql 2>&1)"
+}
+
+test_demo_has_no_error() {
+  if run_sqlite :memory: <sql/demo.sql 2>&1 | grep -i error; then fail "the demo prints an error"; fi
+}
+
+run_tests
