@@ -121,8 +121,8 @@ bert_status mapping_open(const char *path, int copy, mapping *out, bert_error *e
   bert_status status = BERT_OK;
   if (m.size > 0)
     status = copy ? copy_data(descriptor, path, &m, error) : map_data(descriptor, path, &m, error);
-  if (status != BERT_OK || copy) close(descriptor);
-  else m.descriptor = descriptor;
+  if (status == BERT_OK && m.data != NULL && !copy) m.descriptor = descriptor;
+  else close(descriptor);
   if (status == BERT_OK) *out = m;
   return status;
 }
@@ -132,8 +132,6 @@ void mapping_close(mapping *m) {
     if (m->copied) memory_free((void *)(uintptr_t)m->data);
     else munmap((void *)(uintptr_t)m->data, m->size);
     if (!m->copied) close(m->descriptor);
-  } else if (m->size == 0 && m->descriptor > 0) {
-    close(m->descriptor);
   }
   mapping closed = {0};
   closed.descriptor = -1;
