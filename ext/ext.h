@@ -31,6 +31,8 @@
 SQLITE_EXTENSION_INIT3
 #endif
 
+#include <limits.h>
+
 #include "../encoder/base/base.h"
 #include "../encoder/bert.h"
 
@@ -51,8 +53,8 @@ sqlite3 *connection_db(const connection *c);
 connection *connection_hold(connection *c);
 void connection_drop(void *c);
 
-/* Where this library lies, absolute; "" when that cannot be told. */
-const char *connection_library(const connection *c);
+/* The file this library was loaded from, absolute; "" when that cannot be told. */
+const char *library_path(void);
 
 /* 1 when the host is at least `version`, as 3041000: ask before touching a
 ** newer entry of the API table. */
@@ -289,6 +291,40 @@ bert_status value_int(sqlite3_value *value, const char *name, int low, int high,
 ** it equals it, or is of a type that only SQLite should compare. */
 int pushed_excludes(sqlite3_value *value, sqlite3_int64 number);
 
+/* ---- table_tokens.c ---------------------------------------------------- */
+
+/* The options of everything that looks at the tokens of one text. Where there
+** are more, this is the first member of the larger struct, and TEXT_OPTIONS
+** begins its list of option_spec. */
+typedef struct text_options {
+  const char *model;  /* NULL: the default */
+  const char *text_b; /* NULL: no pair */
+  int max_tokens;     /* 0: the model's own */
+} text_options;
+
+#define TEXT_OPTIONS                                                              \
+  {"model", OPTION_TEXT, offsetof(text_options, model), 0, 0, NULL},              \
+      {"text_b", OPTION_TEXT, offsetof(text_options, text_b), 0, 0, NULL},        \
+      {"max_tokens", OPTION_INT, offsetof(text_options, max_tokens), 1, INT_MAX, NULL}
+
+/* A text, or a pair, with its tokens. */
+typedef struct tokenized {
+  loaded_model *model;  /* held */
+  bert_text texts[2];   /* by segment; borrowed from value and options */
+  bert_tokens *tokens;
+} tokenized;
+
+/* Tokenizes a text that is not NULL. `only_used` leaves out what the model does
+** not see. *out is to be cleared whatever the outcome. */
+bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o,
+                           int only_used, tokenized *out, bert_error *error);
+void tokenized_clear(tokenized *t); /* may be called twice */
+
+/* Makes the vocabulary's string of token `row` the result. */
+void tokenized_result_token(sqlite3_context *context, const tokenized *t, size_t row);
+
+/* ---- the tables -------------------------------------------------------- */
+
 extern const table_function table_models;
 extern const table_function table_tokens;
 extern const table_function table_chunks;
@@ -309,9 +345,12 @@ typedef struct embed_row {
 } embed_row;
 
 /* Makes a batch for `model`, which it holds. `options` and their strings must
-** outlive it. Errors: BERT_ARGUMENT as bert_embed_dim, BERT_NOMEM. */
-bert_status embed_batch_create(loaded_model *model, const bert_embed_options *options,
-                               int threads, embed_batch **out, bert_error *error);
+** outlive it. With bert_set('progress', 1), long work writes a line on stderr
+** that begins with `what` and ends when the batch is freed.
+** Errors: BERT_ARGUMENT as bert_embed_dim, BERT_NOMEM. */
+bert_status embed_batch_create(connection *c, loaded_model *model, const char *what,
+                               const bert_embed_options *options, embed_batch **out,
+                               bert_error *error);
 void embed_batch_free(embed_batch *b); /* NULL is allowed */
 int embed_batch_dim(const embed_batch *b);
 

@@ -1,0 +1,206 @@
+/*
+** embed_batch.c: rows embedded batch by batch.
+**
+** The encoder sorts the texts of a call by length and spreads them over its
+** threads, which pays when there are many texts for each thread. Here rows are
+** collected until that is so, and never more, so that memory does not depend on
+** how many rows there are. The first batches are small: whoever wants a few rows
+** gets them at once.
+*/
+#include "ext.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  FIRST_ROWS_PER_THREAD = 8, /* doubles with each batch up to */
+  ROWS_PER_THREAD = 64
+};
+
+/* A bound for documents that are whole books: of these the encoder reads only
+** the beginning, but they are kept until it has. */
+#define BATCH_BYTES ((uint64_t)4 << 20)
+
+/* Seconds until the first line of progress, and from one to the next. */
+static const double PROGRESS_AFTER = 1.0, PROGRESS_EVERY = 0.5;
+
+typedef struct batch_row {
+  sqlite3_value *key;
+  char *text; /* [size]; NULL for a NULL text */
+  size_t size;
+  size_t embedded; /* which of the texts that were embedded */
+} batch_row;
+
+typedef struct progress {
+  const char *what;
+  double begun, printed; /* seconds */
+  int shown;             /* characters of the line on the screen */
+  sqlite3_int64 rows;
+} progress;
+
+struct embed_batch {
+  loaded_model *model;
+  connection *connection;
+  const bert_embed_options *options;
+  int dim;
+  size_t most;       /* rows that the arrays have room for */
+  size_t limit;      /* rows that make this batch full */
+  size_t count;
+  uint64_t bytes;    /* of all texts */
+  batch_row *rows;   /* [most] */
+  bert_text *texts;  /* [most]: those that are not NULL */
+  bert_embed_result *results; /* [most] */
+  float *vectors;    /* [most, dim] */
+  progress progress;
+};
+
+/* ---- Progress ---------------------------------------------------------- */
+
+static double now(void) {
+  struct timespec t = {0, 0};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Writes the line over the one before. */
+static void progress_show(progress *p, double time) {
+  double rate = time > p->begun ? (double)p->rows / (time - p->begun) : 0;
+  int size = fprintf(stderr, "\r%s: %lld rows, %.1f rows/s", p->what, (long long)p->rows, rate);
+  if (size < p->shown) fprintf(stderr, "%*s", p->shown - size, "");
+  fflush(stderr);
+  p->shown = size;
+  p->printed = time;
+}
+
+static void progress_step(progress *p, connection *c, size_t rows) {
+  double time = now();
+  p->rows += (sqlite3_int64)rows;
+  if (!connection_settings(c)->progress) return;
+  if (time - p->begun >= PROGRESS_AFTER && time - p->printed >= PROGRESS_EVERY)
+    progress_show(p, time);
+}
+
+static void progress_end(progress *p) {
+  if (p->shown == 0) return;
+  progress_show(p, now());
+  fputc('\n', stderr);
+  p->shown = 0;
+}
+
+/* ---- The batch --------------------------------------------------------- */
+
+static int make_room(embed_batch *b) {
+  b->rows = sqlite3_malloc64(sizeof(*b->rows) * b->most);
+  b->texts = sqlite3_malloc64(sizeof(*b->texts) * b->most);
+  b->results = sqlite3_malloc64(sizeof(*b->results) * b->most);
+  b->vectors = sqlite3_malloc64(sizeof(*b->vectors) * b->most * (size_t)b->dim);
+  return b->rows != NULL && b->texts != NULL && b->results != NULL && b->vectors != NULL;
+}
+
+bert_status embed_batch_create(connection *c, loaded_model *model, const char *what,
+                               const bert_embed_options *how, embed_batch **out,
+                               bert_error *error) {
+  int asked = connection_settings(c)->threads, dim;
+  size_t threads = (size_t)(asked > 0 ? asked : bert_cores());
+  embed_batch *b;
+  bert_status status = bert_embed_dim(model->model, how, &dim, error);
+  if (status != BERT_OK) return status;
+  b = sqlite3_malloc64(sizeof(*b));
+  if (b == NULL) return error_nomem(error, "preparing a batch");
+  memset(b, 0, sizeof(*b));
+  loaded_model_hold(model);
+  b->model = model;
+  b->connection = c;
+  b->options = how;
+  b->dim = dim;
+  b->most = ROWS_PER_THREAD * threads;
+  b->limit = FIRST_ROWS_PER_THREAD * threads;
+  b->progress.what = what;
+  b->progress.begun = now();
+  if (!make_room(b)) {
+    embed_batch_free(b);
+    return error_nomem(error, "preparing a batch");
+  }
+  *out = b;
+  return BERT_OK;
+}
+
+void embed_batch_free(embed_batch *b) {
+  if (b == NULL) return;
+  progress_end(&b->progress);
+  embed_batch_begin(b);
+  sqlite3_free(b->rows);
+  sqlite3_free(b->texts);
+  sqlite3_free(b->results);
+  sqlite3_free(b->vectors);
+  loaded_model_drop(b->model);
+  sqlite3_free(b);
+}
+
+int embed_batch_dim(const embed_batch *b) {
+  return b->dim;
+}
+
+void embed_batch_begin(embed_batch *b) {
+  for (size_t i = 0; i < b->count; i++) {
+    sqlite3_value_free(b->rows[i].key);
+    sqlite3_free(b->rows[i].text);
+  }
+  b->count = 0;
+  b->bytes = 0;
+}
+
+bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text *text,
+                            bert_error *error) {
+  batch_row row = {sqlite3_value_dup(key), NULL, 0, 0};
+  if (text != NULL) {
+    row.size = text->size;
+    row.text = sqlite3_malloc64(row.size + 1); /* an empty text is no NULL */
+    if (row.text != NULL && row.size > 0) memcpy(row.text, text->data, row.size);
+  }
+  if (row.key == NULL || (text != NULL && row.text == NULL)) {
+    sqlite3_value_free(row.key);
+    sqlite3_free(row.text);
+    return error_nomem(error, "collecting texts");
+  }
+  b->bytes += row.size;
+  b->rows[b->count++] = row;
+  return BERT_OK;
+}
+
+int embed_batch_full(const embed_batch *b) {
+  return b->count >= b->limit || b->bytes >= BATCH_BYTES;
+}
+
+bert_status embed_batch_run(embed_batch *b, bert_error *error) {
+  size_t count = 0;
+  bert_status status = BERT_OK;
+  for (size_t i = 0; i < b->count; i++) {
+    bert_text text = {b->rows[i].text, b->rows[i].size};
+    if (text.data == NULL) continue;
+    b->rows[i].embedded = count;
+    b->texts[count++] = text;
+  }
+  if (count > 0)
+    status = bert_embed(b->model->encoder, b->texts, count, b->options, b->vectors, b->results,
+                        error);
+  if (status != BERT_OK) return status;
+  if (b->count >= b->limit && b->limit < b->most)
+    b->limit = b->limit * 2 < b->most ? b->limit * 2 : b->most;
+  progress_step(&b->progress, b->connection, b->count);
+  return BERT_OK;
+}
+
+size_t embed_batch_count(const embed_batch *b) {
+  return b->count;
+}
+
+embed_row embed_batch_row(const embed_batch *b, size_t row) {
+  const batch_row *r = &b->rows[row];
+  embed_row out = {r->key, NULL, {0, 0}};
+  if (r->text == NULL) return out;
+  out.vector = b->vectors + r->embedded * (size_t)b->dim;
+  out.result = b->results[r->embedded];
+  return out;
+}
