@@ -1,0 +1,292 @@
+/*
+** registry.c: the models of a connection, by name.
+**
+** Names belong to a connection, weights to the process: two connections that
+** load the same directory share one mapping, but each has its own encoder,
+** since an encoder serves one call at a time.
+*/
+#include "ext.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One loaded model -------------------------------------------------- */
+
+void loaded_model_hold(loaded_model *m) {
+  m->owners++;
+}
+
+void loaded_model_drop(loaded_model *m) {
+  if (m == NULL || --m->owners > 0) return;
+  bert_encoder_free(m->encoder);
+  bert_close(m->model);
+  sqlite3_free(m->name);
+  sqlite3_free(m->source);
+  sqlite3_free(m);
+}
+
+/* Takes over `model`, also when it fails. */
+static loaded_model *make_loaded(const char *name, const char *source, bert_model *model) {
+  loaded_model *m = sqlite3_malloc64(sizeof *m);
+  if (m == NULL) {
+    bert_close(model);
+    return NULL;
+  }
+  memset(m, 0, sizeof *m);
+  m->owners = 1;
+  m->model = model;
+  m->name = sqlite3_mprintf("%s", name);
+  m->source = sqlite3_mprintf("%s", source);
+  if (m->name != NULL && m->source != NULL) return m;
+  loaded_model_drop(m);
+  return NULL;
+}
+
+static bert_status give_encoder(connection *c, loaded_model *m, bert_error *error) {
+  bert_status status = bert_encoder_create(m->model, &m->encoder, error);
+  if (status != BERT_OK) return status;
+  bert_encoder_set_threads(m->encoder, connection_settings(c)->threads);
+  bert_encoder_set_interrupt(m->encoder, connection_interrupted, c);
+  return BERT_OK;
+}
+
+/* ---- The list ---------------------------------------------------------- */
+
+loaded_model *registry_first(connection *c) {
+  return *connection_models(c);
+}
+
+static loaded_model *find_name(connection *c, const char *name) {
+  loaded_model *m = registry_first(c);
+  while (m != NULL && strcmp(m->name, name) != 0) m = m->next;
+  return m;
+}
+
+/* The first of the list is the default model. */
+static void append(connection *c, loaded_model *m) {
+  loaded_model **link = connection_models(c);
+  m->is_default = *link == NULL;
+  while (*link != NULL) link = &(*link)->next;
+  *link = m;
+}
+
+void registry_set_threads(connection *c, int threads) {
+  for (loaded_model *m = registry_first(c); m != NULL; m = m->next)
+    bert_encoder_set_threads(m->encoder, threads);
+}
+
+void registry_clear(connection *c) {
+  loaded_model **first = connection_models(c);
+  while (*first != NULL) {
+    loaded_model *m = *first;
+    *first = m->next;
+    loaded_model_drop(m);
+  }
+}
+
+/* no model "x" is loaded; the names are a, b */
+static bert_status unknown_name(connection *c, const char *name, bert_error *error) {
+  const loaded_model *m = registry_first(c);
+  if (m == NULL)
+    return error_set(error, BERT_ARGUMENT,
+                     "no model \"%s\" is loaded, nor any other; bert_load(source, '%s') opens one "
+                     "under this name",
+                     name, name);
+  sqlite3_str *list = sqlite3_str_new(NULL);
+  for (; m != NULL; m = m->next) sqlite3_str_appendf(list, "%s%s", m->name, m->next ? ", " : "");
+  char *names = sqlite3_str_finish(list);
+  if (names == NULL) return error_nomem(error, "listing the models");
+  error_set(error, BERT_ARGUMENT, "no model \"%s\" is loaded; the names are %s", name, names);
+  sqlite3_free(names);
+  return BERT_ARGUMENT;
+}
+
+/* ---- Names ------------------------------------------------------------- */
+
+/* The last component of a path or hub id, without trailing slashes. */
+static char *last_component(const char *source) {
+  size_t stop = strlen(source);
+  while (stop > 0 && source[stop - 1] == '/') stop--;
+  size_t start = stop;
+  while (start > 0 && source[start - 1] != '/') start--;
+  return sqlite3_mprintf("%.*s", (int)(stop - start), source + start);
+}
+
+/* The name a source has when none is given. "." and ".." have no name of their
+** own, so they take that of the folder they mean. */
+static char *default_name(const char *source) {
+  char *name = last_component(source);
+  if (name == NULL || (name[0] != 0 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0))
+    return name;
+  sqlite3_free(name);
+  char real[PATH_MAX];
+  return last_component(realpath(source, real) != NULL ? real : "model");
+}
+
+/* ---- Loading ----------------------------------------------------------- */
+
+/* `m` holds the name that `model` should get: fine when it is the same model. */
+static bert_status same_again(const loaded_model *m, const bert_model *model, bert_error *error) {
+  if (m->model == model) return BERT_OK;
+  return error_set(error, BERT_ARGUMENT,
+                   "the name \"%s\" is taken by the model from %s, which is another or was opened "
+                   "with other options; give a name as the second argument, or bert_unload('%s')",
+                   m->name, m->source, m->name);
+}
+
+/* Opens `source` under `name`, which is not NULL. */
+static bert_status load_named(connection *c, const char *source, const char *name,
+                              const bert_open_options *open, loaded_model **out,
+                              bert_error *error) {
+  bert_model *model = NULL;
+  bert_status status = bert_open(source, open, &model, error);
+  if (status != BERT_OK) return status;
+  loaded_model *m = find_name(c, name);
+  if (m != NULL) {
+    status = same_again(m, model, error);
+    bert_close(model);
+    if (status == BERT_OK) *out = m;
+    return status;
+  }
+  m = make_loaded(name, source, model);
+  if (m == NULL) return error_nomem(error, "loading a model");
+  status = give_encoder(c, m, error);
+  if (status != BERT_OK) {
+    loaded_model_drop(m);
+    return status;
+  }
+  append(c, m);
+  *out = m;
+  return BERT_OK;
+}
+
+bert_status registry_load(connection *c, const char *source, const char *name,
+                          const bert_open_options *open, loaded_model **out,
+                          bert_error *error) {
+  if (source[0] == 0)
+    return error_set(error, BERT_ARGUMENT, "the source is empty; it is a directory or a hub id");
+  if (name != NULL && name[0] == 0)
+    return error_set(error, BERT_ARGUMENT, "the name is empty; leave it out for the default");
+  if (name != NULL) return load_named(c, source, name, open, out, error);
+  char *made = default_name(source);
+  if (made == NULL) return error_nomem(error, "loading a model");
+  bert_status status = load_named(c, source, made, open, out, error);
+  sqlite3_free(made);
+  return status;
+}
+
+bert_status registry_unload(connection *c, const char *name, bert_error *error) {
+  loaded_model **link = connection_models(c);
+  while (*link != NULL && strcmp((*link)->name, name) != 0) link = &(*link)->next;
+  loaded_model *m = *link;
+  if (m == NULL) return unknown_name(c, name, error);
+  *link = m->next;
+  m->next = NULL;
+  m->is_default = 0;
+  loaded_model_drop(m);
+  if (registry_first(c) != NULL) registry_first(c)->is_default = 1;
+  return BERT_OK;
+}
+
+/* ---- The default model ------------------------------------------------- */
+
+/* Where the default model is and what it is called; from sqlite3_malloc64. */
+typedef struct place {
+  char *source; /* NULL: nowhere */
+  char *name;
+} place;
+
+static void place_clear(place *p) {
+  sqlite3_free(p->source);
+  sqlite3_free(p->name);
+}
+
+/* Looks for `below` the folder of the library at `library`; 0 without memory. */
+static int look_below(const char *library, const char *below, place *p, sqlite3_str *looked) {
+  const char *slash = strrchr(library, '/');
+  if (slash == NULL) return 1;
+  char *path = sqlite3_mprintf("%.*s/%s", (int)(slash - library), library, below);
+  if (path == NULL) return 0;
+  char real[PATH_MAX];
+  int found = realpath(path, real) != NULL;
+  if (found) {
+    p->source = sqlite3_mprintf("%s", real);
+    p->name = last_component(real);
+  } else sqlite3_str_appendf(looked, "%s%s", sqlite3_str_length(looked) > 0 ? ", " : "", path);
+  sqlite3_free(path);
+  return !found || (p->source != NULL && p->name != NULL);
+}
+
+/* The library is looked for as it was loaded and, where that is a link, as it
+** lies: an installed link then finds the model beside its target. */
+static int look_beside_library(place *p, sqlite3_str *looked) {
+  static const char *const below[] = {"models/default", "../models/default",
+                                      "../share/bertsql/models/default"};
+  const char *as_loaded = library_path();
+  char real[PATH_MAX];
+  int same = realpath(as_loaded, real) == NULL || strcmp(real, as_loaded) == 0, ok = 1;
+  for (size_t i = 0; ok && p->source == NULL && i < sizeof below / sizeof below[0]; i++) {
+    ok = look_below(as_loaded, below[i], p, looked);
+    if (ok && p->source == NULL && !same) ok = look_below(real, below[i], p, looked);
+  }
+  return ok;
+}
+
+/* BERTSQL_MODEL is a directory, named like the directory it resolves to, or
+** else a hub id. */
+static int look_at_variable(const char *value, place *p) {
+  char real[PATH_MAX];
+  p->source = sqlite3_mprintf("%s", value);
+  p->name = realpath(value, real) != NULL ? last_component(real) : default_name(value);
+  return p->source != NULL && p->name != NULL;
+}
+
+/* Fills *p, to be cleared in any case; `looked` collects what was not there. */
+static bert_status find_default(place *p, sqlite3_str *looked, bert_error *error) {
+  const char *variable = getenv("BERTSQL_MODEL");
+  memset(p, 0, sizeof *p);
+  int ok = variable != NULL && variable[0] != 0 ? look_at_variable(variable, p)
+                                                : look_beside_library(p, looked);
+  if (!ok || sqlite3_str_errcode(looked) != SQLITE_OK)
+    return error_nomem(error, "looking for the default model");
+  return BERT_OK;
+}
+
+static bert_status no_model(sqlite3_str *looked, bert_error *error) {
+  const char *list = sqlite3_str_value(looked);
+  return error_set(error, BERT_ARGUMENT,
+                   "there is no model: call bert_load('directory or hub id'), or set the "
+                   "environment variable BERTSQL_MODEL to one, or put one where it is looked for: "
+                   "%s",
+                   list != NULL ? list : "nowhere, as the library's folder is not known");
+}
+
+/* Opens the default model, or with a `name` only if it has that one. *out stays
+** NULL when it has not. */
+static bert_status open_default(connection *c, const char *name, loaded_model **out,
+                                bert_error *error) {
+  place p;
+  sqlite3_str *looked = sqlite3_str_new(NULL);
+  bert_status status = find_default(&p, looked, error);
+  if (status == BERT_OK && p.source == NULL && name == NULL) status = no_model(looked, error);
+  if (status == BERT_OK && p.source != NULL && (name == NULL || strcmp(name, p.name) == 0)) {
+    status = load_named(c, p.source, p.name, NULL, out, error);
+    if (status != BERT_OK) error_prefix(error, "the default model, %s", p.source);
+  }
+  place_clear(&p);
+  sqlite3_free(sqlite3_str_finish(looked));
+  return status;
+}
+
+bert_status registry_find(connection *c, const char *name, loaded_model **out,
+                          bert_error *error) {
+  loaded_model *m = name != NULL ? find_name(c, name) : registry_first(c);
+  if (m == NULL) {
+    bert_status status = open_default(c, name, &m, error);
+    if (status != BERT_OK) return status;
+  }
+  if (m == NULL) return unknown_name(c, name, error);
+  *out = m;
+  return BERT_OK;
+}

@@ -1,0 +1,144 @@
+/*
+** settings.c: bert_set, bert_info and bert_version.
+**
+** Settings belong to a connection, but for `kernels`: there is one set of
+** kernels in a process, as in the encoder.
+*/
+#include "ext.h"
+
+#include <string.h>
+
+enum { MOST_THREADS = 1024 };
+
+/* ---- bert_set ---------------------------------------------------------- */
+
+/* An integer argument in [0, high]; SQL NULL is 0, the default. */
+static bert_status read_count(sqlite3_value *value, const char *key, int high, int *out,
+                              bert_error *error) {
+  int type = sqlite3_value_numeric_type(value);
+  sqlite3_int64 number = sqlite3_value_int64(value);
+  if (type != SQLITE_NULL && (type != SQLITE_INTEGER || number < 0 || number > high))
+    return error_set(error, BERT_ARGUMENT, "%s must be an integer from 0 to %d", key, high);
+  *out = (int)number;
+  return BERT_OK;
+}
+
+static bert_status set_threads(connection *c, sqlite3_value *value, sqlite3_context *context,
+                               bert_error *error) {
+  settings *s = connection_settings(c);
+  bert_status status = read_count(value, "threads", MOST_THREADS, &s->threads, error);
+  if (status != BERT_OK) return status;
+  registry_set_threads(c, s->threads);
+  sqlite3_result_int(context, s->threads);
+  return BERT_OK;
+}
+
+static bert_status set_progress(connection *c, sqlite3_value *value, sqlite3_context *context,
+                                bert_error *error) {
+  settings *s = connection_settings(c);
+  bert_status status = read_count(value, "progress", 1, &s->progress, error);
+  if (status == BERT_OK) sqlite3_result_int(context, s->progress);
+  return status;
+}
+
+/* NULL asks for the best there is. */
+static bert_status set_kernels(connection *c, sqlite3_value *value, sqlite3_context *context,
+                               bert_error *error) {
+  (void)c;
+  const char *name;
+  bert_status status = value_name(value, &name, error);
+  if (status == BERT_OK) status = bert_set_kernels(name, error);
+  if (status == BERT_OK) sqlite3_result_text(context, bert_kernels(), -1, SQLITE_TRANSIENT);
+  return status;
+}
+
+static const struct {
+  const char *key;
+  bert_status (*set)(connection *c, sqlite3_value *value, sqlite3_context *context,
+                     bert_error *error);
+} keys[] = {{"threads", set_threads}, {"progress", set_progress}, {"kernels", set_kernels}};
+
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+static bert_status unknown_key(const char *key, bert_error *error) {
+  char list[100] = "";
+  for (int i = 0; i < KEYS; i++) {
+    size_t used = strlen(list);
+    sqlite3_snprintf((int)(sizeof list - used), list + used, "%s%s", i ? ", " : "", keys[i].key);
+  }
+  return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"; the keys are %s", key, list);
+}
+
+/* bert_set(key, value): returns the value now in force. */
+static void call_set(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  bert_error error = {0};
+  const char *key;
+  bert_status status = value_name(argv[0], &key, &error);
+  if (status == BERT_OK) {
+    int i = 0;
+    while (i < KEYS && (key == NULL || strcmp(keys[i].key, key) != 0)) i++;
+    status = i < KEYS ? keys[i].set(function_connection(context), argv[1], context, &error)
+                      : unknown_key(key != NULL ? key : "NULL", &error);
+  }
+  if (status != BERT_OK) result_error(context, "bert_set", &error);
+}
+
+/* ---- bert_info and bert_version ---------------------------------------- */
+
+static const char *compiler(void) {
+#if defined(__clang__)
+  return __VERSION__; /* begins with its name */
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
+static void append_member(sqlite3_str *out, const char *key, const char *text) {
+  sqlite3_str_appendf(out, "%s\"%s\":", sqlite3_str_length(out) > 1 ? "," : "", key);
+  json_append_text(out, text, strlen(text));
+}
+
+static void append_models(sqlite3_str *out, connection *c) {
+  sqlite3_str_appendall(out, ",\"models\":[");
+  for (const loaded_model *m = registry_first(c); m != NULL; m = m->next) {
+    if (m != registry_first(c)) sqlite3_str_appendchar(out, 1, ',');
+    json_append_text(out, m->name, strlen(m->name));
+  }
+  sqlite3_str_appendchar(out, 1, ']');
+}
+
+/* What a bug report needs. Nothing in it depends on when or where the library
+** was built, only on how. `threads` is how many a call may use. */
+static void call_info(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  connection *c = function_connection(context);
+  const settings *s = connection_settings(c);
+  sqlite3_str *out = sqlite3_str_new(connection_db(c));
+  sqlite3_str_appendchar(out, 1, '{');
+  append_member(out, "version", BERT_VERSION);
+  append_member(out, "sqlite", sqlite3_libversion());
+  append_member(out, "sqlite_headers", SQLITE_VERSION);
+  append_member(out, "compiler", compiler());
+  append_member(out, "kernels", bert_kernels());
+  append_member(out, "blas", bert_blas());
+  append_member(out, "interrupt", interrupt_method());
+  sqlite3_str_appendf(out, ",\"cores\":%d,\"threads\":%d,\"progress\":%d", bert_cores(),
+                      s->threads > 0 ? s->threads : bert_cores(), s->progress);
+  append_models(out, c);
+  sqlite3_str_appendchar(out, 1, '}');
+  result_json_str(context, out);
+}
+
+static void call_version(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  sqlite3_result_text(context, BERT_VERSION, -1, SQLITE_STATIC);
+}
+
+const function_entry functions_settings[] = {
+    {"bert_set", 2, 2, SQLITE_DIRECTONLY, call_set, 0},
+    {"bert_info", 0, 0, SQLITE_INNOCUOUS, call_info, 1},
+    {"bert_version", 0, 0, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, call_version, 0},
+    {NULL, 0, 0, 0, NULL, 0}};
