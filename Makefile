@@ -66,14 +66,14 @@ all: build/bertsql.so build/libencoder.a ## build build/bertsql.so and build/lib
 
 # `make demo` and `make test` start on machines that have no compiler yet:
 # everything they build then waits for `deps`.
-goals_that_install := demo test model-default asan ubsan tsan valgrind
-ifneq ($(filter $(goals_that_install),$(MAKECMDGOALS)),)
+checks := test asan ubsan tsan valgrind
+ifneq ($(filter demo $(checks),$(MAKECMDGOALS)),)
 installed := deps
 endif
 
 .PHONY: deps
 deps: ## install the Debian packages that are missing (prints them first)
-	@sh tests/tools/install_dependencies.sh
+	@sh tests/tools/install_dependencies.sh $(if $(filter deps $(checks),$(MAKECMDGOALS)),test)
 
 .PHONY: demo
 demo: deps build/bertsql.so model-default ## install what is missing, build, fetch the model, run a session in the sqlite3 shell
@@ -162,13 +162,83 @@ flags_for_gemm = $(openblas_include)
 test_flags := -I. -Iencoder -Itests/support -Wno-unused-parameter -Wno-missing-prototypes
 
 # ---- Tests -------------------------------------------------------------------
+# ONLY=word runs only the test programs with that word in their names.
+
+shell_tests := $(sort $(wildcard tests/shell/test_*.sh))
+only = $(if $(ONLY),$(foreach program,$1,$(if $(findstring $(ONLY),$(notdir $(program))),$(program))),$1)
 
 .PHONY: unit
-unit: $(tests_release) build/bertsql.so ## build the unit tests (build/release/test_*)
+unit: $(tests_release) build/bertsql.so ## build the unit tests, build/release/test_*
 
-.PHONY: clean
+# $1: variant, $2: seconds that one program may take, $3: programs, $4: settings
+run = @$4 CC='$(CC)' ENCODER_LIBS='$(openblas) $(utf8proc)' BERTSQL_OUT=$(out_$1) \
+  BERTSQL_CFLAGS='$(flags_$1)' bash tests/tools/run_tests.sh -t $2 build/logs/$1 $(call only,$3)
+
+# What runs with sanitizers and valgrind besides the unit tests.
+sql_tests := tests/shell/test_sql.sh tests/shell/test_readme.sh tests/shell/test_header_example.sh
+runtime = BERTSQL_PRELOAD=$$($(CC) -print-file-name=lib$1.so)
+
+.PHONY: test
+test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default ## build and run all tests
+	$(call run,release,600,$(tests_release) $(shell_tests))
+
+.PHONY: asan
+asan: deps $(tests_asan) build/asan/bertsql.so model-default ## the tests with AddressSanitizer
+	$(call run,asan,1800,$(tests_asan) $(sql_tests),$(call runtime,asan) \
+	  ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 \
+	  LSAN_OPTIONS=suppressions=tests/tools/lsan.supp:print_suppressions=0)
+
+.PHONY: ubsan
+ubsan: deps $(tests_ubsan) build/ubsan/bertsql.so model-default ## the tests with UndefinedBehaviorSanitizer
+	$(call run,ubsan,1800,$(tests_ubsan) $(sql_tests),UBSAN_OPTIONS=print_stacktrace=1)
+
+.PHONY: tsan
+tsan: deps $(tests_tsan) build/tsan/bertsql.so model-default ## the tests with ThreadSanitizer
+	$(call run,tsan,1800,$(tests_tsan) $(sql_tests),$(call runtime,tsan))
+
+under_valgrind := BERTSQL_RUN='valgrind --quiet --error-exitcode=99 --leak-check=full \
+  --errors-for-leak-kinds=definite,indirect'
+.PHONY: valgrind
+valgrind: deps $(tests_release) build/bertsql.so model-default ## the tests under valgrind
+	@command -v valgrind >/dev/null || { echo "make valgrind needs valgrind: apt-get install valgrind"; exit 1; }
+	$(call run,release,7200,$(tests_release) $(filter-out %example.sh,$(sql_tests)),$(under_valgrind))
+
+.PHONY: sql-expected
+sql-expected: build/bertsql.so model-default ## write tests/sql/*.out and tests/docs/demo.out anew; read the difference
+	@bash tests/shell/test_sql.sh --write
+	@bash tests/shell/test_demo.sh --write
+
+.PHONY: lint
+lint: ## clang-tidy, cppcheck and the rules of the house, warnings as errors
+	@CC='$(CC)' bash tests/tools/lint.sh
+
+.PHONY: format-check
+format-check: ## does clang-format agree with the sources?
+	@clang-format --dry-run -Werror $(encoder_sources) $(ext_sources) $(test_sources) $(support_sources) $(headers)
+
+.PHONY: bench
+bench: build/bertsql.so build/libencoder.a model-default ## measure speed and memory
+	@bash tests/bench/run.sh
+
+# ---- Installing --------------------------------------------------------------
+
+installer = @PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' sh tests/tools/install.sh
+
+.PHONY: install install-model uninstall
+install: build/bertsql.so build/libencoder.a ## install below PREFIX (/usr/local); DESTDIR is put before it
+	$(installer) install
+install-model: model-default ## install all-MiniLM-L6-v2 as the default model beside the library
+	$(installer) install-model
+uninstall: ## remove what install and install-model put there
+	$(installer) uninstall
+
+# ---- The rest ----------------------------------------------------------------
+
+.PHONY: clean distclean
 clean: ## remove build/
 	rm -rf build
+distclean: clean ## remove build/ and the models
+	rm -rf models
 
 .PHONY: help
 help: ## this list

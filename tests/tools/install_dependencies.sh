@@ -1,8 +1,10 @@
 #!/bin/sh
-# install_dependencies.sh: sees that everything the build, the demo and the
-# tests need is there, and installs what is not through apt-get. Prints nothing
-# when nothing is missing. Why each package is needed stands in README.md.
+# install_dependencies.sh [test]: sees that everything the build and the demo
+# need is there, and the tests if asked, and installs what is not through apt-get.
+# Prints nothing when nothing is missing. Why each package is needed stands in
+# README.md.
 set -eu
+for_tests=${1:-}
 
 # A package, and a shell command that succeeds when what it brings is there.
 # Asking for the thing and not for the package lets other ways of installing
@@ -18,10 +20,14 @@ libopenblas-dev      header openblas-pthread/cblas.h || header cblas.h || header
 libutf8proc-dev      header utf8proc.h
 python3-pip          python3 -m pip --version || command -v pip3
 ca-certificates      test -e /etc/ssl/certs/ca-certificates.crt || test -e /etc/pki/tls/certs/ca-bundle.crt
+LIST
+  if [ -n "$for_tests" ]; then
+    cat <<'LIST'
 libcmocka-dev        header cmocka.h
 curl                 command -v curl
 perl-base            command -v perl
 LIST
+  fi
 }
 
 # Is a header on the compiler's path or in a multiarch folder below it?
