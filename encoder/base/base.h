@@ -41,6 +41,14 @@ bert_status error_prefix(bert_error *error, const char *format, ...) BERT_PRINTF
 /* "out of memory while <doing>", BERT_NOMEM. */
 bert_status error_nomem(bert_error *error, const char *doing);
 
+/* Text from a file as it may stand in an error: what is long is cut at a whole
+** character, so that the rest of the message is not lost, and control
+** characters become '?'. Use as error_quote(name).text. NULL is "". */
+typedef struct quoted {
+  char text[80];
+} quoted;
+quoted error_quote(const char *text);
+
 /* ---- memory.c ---------------------------------------------------------- */
 
 /* Every block is aligned to MEMORY_ALIGN bytes. NULL when there is no memory

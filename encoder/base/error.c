@@ -70,3 +70,18 @@ bert_status error_prefix(bert_error *error, const char *format, ...) {
 bert_status error_nomem(bert_error *error, const char *doing) {
   return error_set(error, BERT_NOMEM, "out of memory while %s", doing);
 }
+
+quoted error_quote(const char *text) {
+  static const char dots[] = "...";
+  quoted q = {{0}};
+  if (text == NULL) return q;
+  size_t room = sizeof q.text - sizeof dots;
+  size_t size = strnlen(text, room + 1);
+  size_t kept = size > room ? whole_characters(text, room) : size;
+  for (size_t i = 0; i < kept; i++) {
+    unsigned char c = (unsigned char)text[i];
+    q.text[i] = c < 0x20 || c == 0x7F ? '?' : text[i];
+  }
+  if (kept < size) memcpy(q.text + kept, dots, sizeof dots);
+  return q;
+}

@@ -348,7 +348,8 @@ static int same_key(const json_value *a, const json_value *b) {
 
 static bert_status duplicate(parser *p, const json_value *again) {
   char text[128];
-  snprintf(text, sizeof text, "the key \"%.64s\" stands twice in one object", again->key);
+  snprintf(text, sizeof text, "the key \"%s\" stands twice in one object",
+           error_quote(again->key).text);
   return wrong(p, again->key - 1, text);
 }
 

@@ -32,13 +32,14 @@ static const json_value *present(const json_value *object, const char *key) {
 
 /* "<key>" must be <what>, not <what it is>. */
 static bert_status must_be(const json_value *v, const char *what, bert_error *error) {
-  char is[96];
+  char is[100];
   if (v->type == JSON_NUMBER && v->is_integer)
     snprintf(is, sizeof is, "%lld", (long long)v->integer);
   else if (v->type == JSON_NUMBER) snprintf(is, sizeof is, "%g", v->number);
-  else if (v->type == JSON_STRING) snprintf(is, sizeof is, "\"%.60s\"", v->string);
+  else if (v->type == JSON_STRING) snprintf(is, sizeof is, "\"%s\"", error_quote(v->string).text);
   else snprintf(is, sizeof is, "%s", json_type_name(v->type));
-  return error_set(error, BERT_INVALID, "\"%s\" must be %s, not %s", v->key, what, is);
+  return error_set(error, BERT_INVALID, "\"%s\" must be %s, not %s",
+                   error_quote(v->key).text, what, is);
 }
 
 bert_status json_get_int(const json_value *object, const char *key, int64_t low, int64_t high,

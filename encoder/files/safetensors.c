@@ -65,7 +65,7 @@ static const type_entry *find_type(const char *name) {
 /* ---- One tensor of a header -------------------------------------------- */
 
 static bert_status bad_tensor(const json_value *entry, const char *what, bert_error *error) {
-  return error_set(error, BERT_INVALID, "tensor \"%s\": %s", entry->key, what);
+  return error_set(error, BERT_INVALID, "tensor \"%s\": %s", error_quote(entry->key).text, what);
 }
 
 static bert_status read_type(const json_value *entry, const type_entry **out, bert_error *error) {
@@ -74,8 +74,8 @@ static bert_status read_type(const json_value *entry, const type_entry **out, be
     return bad_tensor(entry, "its dtype is missing or no string", error);
   *out = find_type(dtype->string);
   if (*out != NULL) return BERT_OK;
-  return error_set(error, BERT_UNSUPPORTED, "tensor \"%s\": unknown dtype \"%s\"", entry->key,
-                   dtype->string);
+  return error_set(error, BERT_UNSUPPORTED, "tensor \"%s\": unknown dtype \"%s\"",
+                   error_quote(entry->key).text, error_quote(dtype->string).text);
 }
 
 /* Sets rank, shape and *elements, their product. */
@@ -86,7 +86,7 @@ static bert_status read_shape(const json_value *entry, tensor *t, uint64_t *elem
     return bad_tensor(entry, "its shape is missing or no array", error);
   if (shape->size > TENSOR_MAX_RANK)
     return error_set(error, BERT_UNSUPPORTED, "tensor \"%s\": it has %zu dimensions, at most %d "
-                     "are supported", entry->key, shape->size, TENSOR_MAX_RANK);
+                     "are supported", error_quote(entry->key).text, shape->size, TENSOR_MAX_RANK);
   *elements = 1;
   for (const json_value *v = shape->first; v != NULL; v = v->next) {
     if (v->type != JSON_NUMBER || !v->is_integer || v->integer < 0)
@@ -130,12 +130,13 @@ static bert_status read_tensor(const json_value *entry, const char *data, uint64
   if (range[1] - range[0] != bits / 8)
     return error_set(error, BERT_INVALID,
                      "tensor \"%s\": its shape and dtype need %llu bytes, its data_offsets give %llu",
-                     entry->key, (unsigned long long)(bits / 8),
+                     error_quote(entry->key).text, (unsigned long long)(bits / 8),
                      (unsigned long long)(range[1] - range[0]));
   if (range[1] > size)
     return error_set(error, BERT_INVALID,
                      "tensor \"%s\": it ends at byte %llu of the data, but the file has only %llu",
-                     entry->key, (unsigned long long)range[1], (unsigned long long)size);
+                     error_quote(entry->key).text, (unsigned long long)range[1],
+                     (unsigned long long)size);
   t->name = entry->key;
   t->type = type->type;
   t->data = data + range[0];
@@ -167,7 +168,7 @@ static bert_status check_cover(const tensor_file *f, size_t first, const char *d
     uint64_t start = (uint64_t)((const char *)t->data - data);
     if (start != end)
       status = error_set(error, BERT_INVALID, "tensor \"%s\": it begins at byte %llu of the data, "
-                         "where %llu was expected: %s", t->name, (unsigned long long)start,
+                         "where %llu was expected: %s", error_quote(t->name).text, (unsigned long long)start,
                          (unsigned long long)end, start < end ? "tensors overlap"
                                                               : "a hole before it");
     end = start + t->size;
@@ -274,7 +275,7 @@ static bert_status index_names(tensor_file *f, bert_error *error) {
   for (size_t i = 1; i < f->count; i++)
     if (compare_names(f->by_name[i - 1], f->by_name[i]) == 0)
       return error_set(error, BERT_INVALID, "%s: tensor \"%s\" stands in two of the files",
-                       f->directory, ((const tensor *)f->by_name[i])->name);
+                       f->directory, error_quote(((const tensor *)f->by_name[i])->name).text);
   return BERT_OK;
 }
 
@@ -296,8 +297,9 @@ static bert_status open_entry(tensor_file *f, const json_value *entry, int copy,
                               bert_error *error) {
   if (entry->type != JSON_STRING || !plain_name(entry->string))
     return error_set(error, BERT_INVALID, "\"%s\" must be in a file of the same directory, not %s",
-                     entry->key,
-                     entry->type == JSON_STRING ? entry->string : json_type_name(entry->type));
+                     error_quote(entry->key).text,
+                     entry->type == JSON_STRING ? error_quote(entry->string).text
+                                                : json_type_name(entry->type));
   if (shard_number(f, entry->string) < f->shard_count) return BERT_OK;
   if (f->shard_count == SHARD_LIMIT)
     return error_set(error, BERT_UNSUPPORTED, "more than %d files", SHARD_LIMIT);
@@ -310,7 +312,8 @@ static bert_status check_entry(const tensor_file *f, const json_value *entry, be
   const mapping *m = &f->shards[shard_number(f, entry->string)].mapping;
   uintptr_t at = t == NULL ? 0 : (uintptr_t)t->data, start = (uintptr_t)m->data;
   if (t != NULL && at >= start && at <= start + m->size) return BERT_OK;
-  return error_set(error, BERT_INVALID, "tensor \"%s\" is not in %s", entry->key, entry->string);
+  return error_set(error, BERT_INVALID, "tensor \"%s\" is not in %s", error_quote(entry->key).text,
+                   error_quote(entry->string).text);
 }
 
 static bert_status open_indexed(tensor_file *f, const json_value *index, int copy,
