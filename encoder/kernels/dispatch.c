@@ -11,6 +11,13 @@
 #include <string.h>
 
 static const kernels *const all_sets[] = {
+#ifdef BERT_KERNELS_X86
+    &kernels_avx512,
+    &kernels_avx2,
+#endif
+#ifdef BERT_KERNELS_NEON
+    &kernels_neon,
+#endif
     &kernels_scalar,
     NULL,
 };

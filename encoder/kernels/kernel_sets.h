@@ -17,6 +17,13 @@
 #endif
 
 extern const kernels kernels_scalar;
+#ifdef BERT_KERNELS_X86
+extern const kernels kernels_avx2;
+extern const kernels kernels_avx512;
+#endif
+#ifdef BERT_KERNELS_NEON
+extern const kernels kernels_neon;
+#endif
 
 /* cpu.c: 1 when both the processor has these instructions and the operating
 ** system saves the registers they use. */

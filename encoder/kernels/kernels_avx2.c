@@ -1,0 +1,238 @@
+/*
+** kernels_avx2.c: the vocabulary of vector_kernels.h in AVX2, FMA and F16C: 16
+** registers of 8 floats.
+*/
+#include "kernel_sets.h"
+
+#ifdef BERT_KERNELS_X86
+
+#include <immintrin.h>
+
+/* After the headers, so that only the functions of this file may use these
+** instructions; no compiler flag is needed. */
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 8 };
+#define TILE_ROWS 3
+
+typedef __m256 V;
+typedef __m256d D;
+typedef __m128 F4;
+
+/* ---- memory ------------------------------------------------------------- */
+
+INLINE V v_load(const float *p) {
+  return _mm256_loadu_ps(p);
+}
+
+INLINE void v_store(float *p, V v) {
+  _mm256_storeu_ps(p, v);
+}
+
+/* All bits of the first n lanes: a window on eight ones before eight zeros. */
+static const int32_t lane_window[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+
+INLINE __m256i first_lanes(size_t n) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)(lane_window + (8 - n)));
+}
+
+INLINE V v_load_part(const float *p, size_t n) {
+  return _mm256_maskload_ps(p, first_lanes(n));
+}
+
+INLINE V v_load_part_or(const float *p, size_t n, V fill) {
+  __m256i mask = first_lanes(n);
+  return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask));
+}
+
+INLINE void v_store_part(float *p, V v, size_t n) {
+  _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+
+INLINE V v_from_half(const uint16_t *p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+INLINE V v_from_bfloat16(const uint16_t *p) {
+  __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+
+/* ---- arithmetic --------------------------------------------------------- */
+
+INLINE V v_set1(float x) {
+  return _mm256_set1_ps(x);
+}
+
+INLINE V v_add(V a, V b) {
+  return _mm256_add_ps(a, b);
+}
+
+INLINE V v_sub(V a, V b) {
+  return _mm256_sub_ps(a, b);
+}
+
+INLINE V v_mul(V a, V b) {
+  return _mm256_mul_ps(a, b);
+}
+
+INLINE V v_div(V a, V b) {
+  return _mm256_div_ps(a, b);
+}
+
+INLINE V v_fma(V a, V b, V c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+
+INLINE V v_fnma(V a, V b, V c) {
+  return _mm256_fnmadd_ps(a, b, c);
+}
+
+INLINE V v_min(V a, V b) {
+  return _mm256_min_ps(a, b);
+}
+
+INLINE V v_max(V a, V b) {
+  return _mm256_max_ps(a, b);
+}
+
+/* The instruction gives b for a NaN in either; a NaN in a is put back. */
+INLINE V v_max_or_nan(V a, V b) {
+  V nan = _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+  return _mm256_blendv_ps(_mm256_max_ps(a, b), a, nan);
+}
+
+INLINE V v_abs(V x) {
+  return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+
+INLINE V v_copysign(V size, V sign) {
+  return _mm256_or_ps(size, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
+}
+
+INLINE V v_round(V x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* 2^n, n whole, in the range of normal numbers. */
+INLINE V two_to(__m256i n) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+
+/* In two steps, for 2^n alone may be out of range; the first is exact. */
+INLINE V v_ldexp(V x, V n) {
+  __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+  return _mm256_mul_ps(_mm256_mul_ps(x, two_to(half)), two_to(_mm256_sub_epi32(whole, half)));
+}
+
+INLINE V v_if_less(V a, V b, V y, V z) {
+  return _mm256_blendv_ps(z, y, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+
+/* ---- over the lanes ----------------------------------------------------- */
+
+INLINE __m128 fold_sum(V v) {
+  return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+}
+
+INLINE float v_sum(V v) {
+  __m128 x = fold_sum(v);
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+/* Lanes 4 apart, then 2, 1: for each of the four the same order. */
+INLINE F4 v_sum4(V a, V b, V c, V d) {
+  __m128 x = fold_sum(a), y = fold_sum(b), z = fold_sum(c), w = fold_sum(d);
+  __m128 xy = _mm_add_ps(_mm_unpacklo_ps(x, y), _mm_unpackhi_ps(x, y));
+  __m128 zw = _mm_add_ps(_mm_unpacklo_ps(z, w), _mm_unpackhi_ps(z, w));
+  return _mm_add_ps(_mm_movelh_ps(xy, zw), _mm_movehl_ps(zw, xy));
+}
+
+INLINE float v_max_lane(V v) {
+  __m128 x = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+
+INLINE F4 f4_load(const float *p) {
+  return _mm_loadu_ps(p);
+}
+
+INLINE void f4_store(float *p, F4 x) {
+  _mm_storeu_ps(p, x);
+}
+
+INLINE F4 f4_add(F4 a, F4 b) {
+  return _mm_add_ps(a, b);
+}
+
+/* Single lanes and pairs within halves, then the halves. */
+INLINE void v_transpose(V row[LANES]) {
+  V t[LANES];
+  for (int i = 0; i < 8; i += 4) {
+    V a = _mm256_unpacklo_ps(row[i], row[i + 1]), b = _mm256_unpackhi_ps(row[i], row[i + 1]);
+    V c = _mm256_unpacklo_ps(row[i + 2], row[i + 3]);
+    V d = _mm256_unpackhi_ps(row[i + 2], row[i + 3]);
+    t[i] = _mm256_shuffle_ps(a, c, 0x44);
+    t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+    t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+    t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+  }
+  for (int i = 0; i < 4; i++) {
+    row[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+    row[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+  }
+}
+
+/* ---- doubles ------------------------------------------------------------ */
+
+INLINE D d_zero(void) {
+  return _mm256_setzero_pd();
+}
+
+INLINE D d_low(V v) {
+  return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+}
+
+INLINE D d_high(V v) {
+  return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+
+INLINE D d_add(D a, D b) {
+  return _mm256_add_pd(a, b);
+}
+
+INLINE D d_sub(D a, D b) {
+  return _mm256_sub_pd(a, b);
+}
+
+INLINE D d_fma(D a, D b, D c) {
+  return _mm256_fmadd_pd(a, b, c);
+}
+
+INLINE double d_sum(D v) {
+  __m128d x = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
+}
+
+#include "vector_kernels.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const kernels kernels_avx2 = VECTOR_KERNELS("avx2", cpu_has_avx2);
+
+#else
+typedef int no_avx2_here; /* ISO C wants a declaration in every file */
+#endif

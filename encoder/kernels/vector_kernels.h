@@ -1,0 +1,64 @@
+/*
+** vector_kernels.h: the operations of kernels.h in terms of a small vocabulary
+** of vectors. Each set (kernels_avx2.c, …) defines the vocabulary in its own
+** instructions and then includes this file, which gives the set's table.
+**
+** The vocabulary:
+**   V                      a vector of LANES floats
+**   v_load, v_store        LANES floats at any address
+**   v_load_part(p, n)      n < LANES floats; the other lanes 0
+**   v_load_part_or(p, n, fill)  the other lanes as in fill
+**   v_store_part(p, v, n)  n < LANES floats; neither touches memory past p + n
+**   v_set1 v_add v_sub v_mul v_div v_abs v_copysign(size, sign)
+**   v_fma(a, b, c)         a b + c in one rounding;  v_fnma: c - a b
+**   v_min, v_max (a, b)    b, or NaN, where either is NaN
+**   v_max_or_nan(a, b)     NaN where either is NaN
+**   v_round                to the nearest integer, as a float
+**   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
+**   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
+**   v_sum, v_max_lane      over the lanes, to a float
+**   v_transpose(V[LANES])  in place
+**   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
+**   F4, f4_load, f4_store, f4_add, v_sum4(a, b, c, d)  four sums over lanes at
+**                          once, each in the order in which v_sum4 always adds
+**   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
+**                          doubles: the lower and the upper half of a vector
+**   TILE_ROWS              rows of a tile of linear: 3 or 6, by the number of
+**                          registers
+** Names here are static: each set has its own copy of everything.
+*/
+#include <math.h>
+#include <string.h>
+
+enum { TILE_COLS = 4 };
+
+/* Loops over registers must be unrolled whole, or the registers become memory.
+** Compilers do that from -O2 on when asked. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#include "vector_attention.h"
+#include "vector_linear.h"
+#include "vector_math.h"
+#include "vector_rows.h"
+
+#define VECTOR_KERNELS(NAME, SUPPORTED)                                                            \
+  {                                                                                                \
+      .name = NAME,                                                                                \
+      .supported = SUPPORTED,                                                                      \
+      .linear = linear,                                                                            \
+      .activate = activate,                                                                        \
+      .layer_norm = layer_norm,                                                                    \
+      .attention_scores = attention_scores,                                                        \
+      .softmax = softmax,                                                                          \
+      .attention_context = attention_context,                                                      \
+      .add_scaled = add_scaled,                                                                    \
+      .maximum = maximum,                                                                          \
+      .dot = dot,                                                                                  \
+      .squared_distance = squared_distance,                                                        \
+      .from_half = from_half,                                                                      \
+      .from_bfloat16 = from_bfloat16,                                                              \
+  }

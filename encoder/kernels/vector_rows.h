@@ -1,0 +1,196 @@
+/*
+** vector_rows.h: what works row by row or number by number: LayerNorm,
+** softmax, pooling sums, distances, widening. Written once for all sets; see
+** vector_kernels.h.
+**
+** Sums run over LANES lanes: term i goes to lane i % LANES, in order, and the
+** lanes are then added by v_sum.
+*/
+
+/* ---- LayerNorm ---------------------------------------------------------- */
+
+/* y[cols] = x + residual (which may be NULL); the sum of y. */
+INLINE float store_sum(const float *x, const float *residual, float *y, size_t cols) {
+  V sum = v_set1(0.0f);
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) {
+    V z = v_load(x + i);
+    if (residual != NULL) z = v_add(z, v_load(residual + i));
+    v_store(y + i, z);
+    sum = v_add(sum, z);
+  }
+  if (i < cols) {
+    V z = v_load_part(x + i, cols - i);
+    if (residual != NULL) z = v_add(z, v_load_part(residual + i, cols - i));
+    v_store_part(y + i, z, cols - i);
+    sum = v_add(sum, z);
+  }
+  return v_sum(sum);
+}
+
+/* sum of (y - mean)^2 over y[cols]. The lanes past the end are filled with the
+** mean and so add nothing. */
+INLINE float sum_of_squares(const float *y, float mean, size_t cols) {
+  V m = v_set1(mean), sum = v_set1(0.0f);
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) {
+    V d = v_sub(v_load(y + i), m);
+    sum = v_fma(d, d, sum);
+  }
+  if (i < cols) {
+    V d = v_sub(v_load_part_or(y + i, cols - i, m), m);
+    sum = v_fma(d, d, sum);
+  }
+  return v_sum(sum);
+}
+
+/* y[cols] = (y - mean) * scale * gain + bias. */
+INLINE void normalize_row(float *y, float mean, float scale, const float *gain, const float *bias,
+                          size_t cols) {
+  V m = v_set1(mean), s = v_set1(scale);
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) {
+    V normal = v_mul(v_sub(v_load(y + i), m), s);
+    V b = bias != NULL ? v_load(bias + i) : v_set1(0.0f);
+    v_store(y + i, v_fma(normal, v_load(gain + i), b));
+  }
+  if (i < cols) {
+    V normal = v_mul(v_sub(v_load_part(y + i, cols - i), m), s);
+    V b = bias != NULL ? v_load_part(bias + i, cols - i) : v_set1(0.0f);
+    v_store_part(y + i, v_fma(normal, v_load_part(gain + i, cols - i), b), cols - i);
+  }
+}
+
+/* Two passes, as the formula says: the mean of squares minus the square of the
+** mean loses the variance of a row with a large mean. */
+static void layer_norm(const float *x, size_t ldx, const float *residual, size_t ldr,
+                       const float *gain, const float *bias, float epsilon, float *y, size_t ldy,
+                       size_t rows, size_t cols) {
+  for (size_t r = 0; r < rows; r++) {
+    float *out = y + r * ldy; /* [cols] */
+    float sum = residual != NULL ? store_sum(x + r * ldx, residual + r * ldr, out, cols)
+                                 : store_sum(x + r * ldx, NULL, out, cols);
+    float mean = sum / (float)cols;
+    float variance = sum_of_squares(out, mean, cols) / (float)cols;
+    normalize_row(out, mean, 1.0f / sqrtf(variance + epsilon), gain, bias, cols);
+  }
+}
+
+/* ---- softmax ------------------------------------------------------------ */
+
+INLINE float row_max(const float *x, size_t cols) {
+  V lowest = v_set1(-HUGE_VALF), max = lowest;
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) max = v_max(v_load(x + i), max);
+  if (i < cols) max = v_max(v_load_part_or(x + i, cols - i, lowest), max);
+  return v_max_lane(max);
+}
+
+/* x[cols] = exp(x - max); the sum of it. The lanes past the end are filled with
+** -infinity, whose exp is 0. */
+INLINE float store_exp(float *x, float max, size_t cols) {
+  V m = v_set1(max), sum = v_set1(0.0f);
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) {
+    V e = v_exp(v_sub(v_load(x + i), m));
+    v_store(x + i, e);
+    sum = v_add(sum, e);
+  }
+  if (i < cols) {
+    V e = v_exp(v_sub(v_load_part_or(x + i, cols - i, v_set1(-HUGE_VALF)), m));
+    v_store_part(x + i, e, cols - i);
+    sum = v_add(sum, e);
+  }
+  return v_sum(sum);
+}
+
+INLINE void scale_row(float *x, float scale, size_t cols) {
+  V s = v_set1(scale);
+  size_t i = 0;
+  for (; i + LANES <= cols; i += LANES) v_store(x + i, v_mul(v_load(x + i), s));
+  if (i < cols) v_store_part(x + i, v_mul(v_load_part(x + i, cols - i), s), cols - i);
+}
+
+static void softmax(float *x, size_t ldx, size_t rows, size_t cols) {
+  if (cols == 0) return;
+  for (size_t r = 0; r < rows; r++) {
+    float *row = x + r * ldx; /* [cols] */
+    float sum = store_exp(row, row_max(row, cols), cols);
+    scale_row(row, 1.0f / sum, cols);
+  }
+}
+
+/* ---- number by number --------------------------------------------------- */
+
+static void add_scaled(float a, const float *x, float *y, size_t count) {
+  V scale = v_set1(a);
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    v_store(y + i, v_fma(scale, v_load(x + i), v_load(y + i)));
+  }
+  if (i < count) {
+    size_t n = count - i;
+    v_store_part(y + i, v_fma(scale, v_load_part(x + i, n), v_load_part(y + i, n)), n);
+  }
+}
+
+static void maximum(const float *x, float *y, size_t count) {
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    v_store(y + i, v_max_or_nan(v_load(x + i), v_load(y + i)));
+  }
+  if (i < count) {
+    size_t n = count - i;
+    v_store_part(y + i, v_max_or_nan(v_load_part(x + i, n), v_load_part(y + i, n)), n);
+  }
+}
+
+/* ---- sums in double ----------------------------------------------------- */
+
+/* A product of two floats is exact in double. */
+static double dot(const float *a, const float *b, size_t count) {
+  D low = d_zero(), high = d_zero();
+  for (size_t i = 0; i < count; i += LANES) {
+    size_t n = count - i;
+    V u = n >= LANES ? v_load(a + i) : v_load_part(a + i, n);
+    V v = n >= LANES ? v_load(b + i) : v_load_part(b + i, n);
+    low = d_fma(d_low(u), d_low(v), low);
+    high = d_fma(d_high(u), d_high(v), high);
+  }
+  return d_sum(d_add(low, high));
+}
+
+static double squared_distance(const float *a, const float *b, size_t count) {
+  D low = d_zero(), high = d_zero();
+  for (size_t i = 0; i < count; i += LANES) {
+    size_t n = count - i;
+    V u = n >= LANES ? v_load(a + i) : v_load_part(a + i, n);
+    V v = n >= LANES ? v_load(b + i) : v_load_part(b + i, n);
+    D e = d_sub(d_low(u), d_low(v)), f = d_sub(d_high(u), d_high(v));
+    low = d_fma(e, e, low);
+    high = d_fma(f, f, high);
+  }
+  return d_sum(d_add(low, high));
+}
+
+/* ---- widening ----------------------------------------------------------- */
+
+static void from_half(const uint16_t *x, float *y, size_t count) {
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) v_store(y + i, v_from_half(x + i));
+  if (i < count) {
+    uint16_t rest[LANES] = {0};
+    memcpy(rest, x + i, (count - i) * sizeof *rest);
+    v_store_part(y + i, v_from_half(rest), count - i);
+  }
+}
+
+static void from_bfloat16(const uint16_t *x, float *y, size_t count) {
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) v_store(y + i, v_from_bfloat16(x + i));
+  if (i < count) {
+    uint16_t rest[LANES] = {0};
+    memcpy(rest, x + i, (count - i) * sizeof *rest);
+    v_store_part(y + i, v_from_bfloat16(rest), count - i);
+  }
+}
