@@ -204,9 +204,11 @@ valgrind: deps $(tests_release) build/bertsql.so model-default ## the tests unde
 	$(call run,release,7200,$(tests_release) $(filter-out %example.sh,$(sql_tests)),$(under_valgrind))
 
 .PHONY: sql-expected
-sql-expected: build/bertsql.so model-default ## write tests/sql/*.out and tests/docs/demo.out anew; read the difference
+sql-expected: build/bertsql.so model-default ## write tests/sql/*.out, the demo's and the README's outputs anew
 	@bash tests/shell/test_sql.sh --write
 	@bash tests/shell/test_demo.sh --write
+	@bash tests/shell/test_readme.sh --write
+	@git --no-pager diff --stat -- tests/sql tests/docs README.md
 
 .PHONY: lint
 lint: ## clang-tidy, cppcheck and the rules of the house, warnings as errors

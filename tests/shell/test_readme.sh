@@ -1,13 +1,34 @@
 #!/bin/bash
 # README.md is true: its examples print what it shows, every function has one,
-# and what it says of `make demo` is in the demo's output.
+# and what it says of `make demo` is in the demo's output. `--write` puts what is
+# printed now into README.md (make sql-expected).
 source tests/tools/assert.sh
 source tests/tools/shell_output.sh
 
 # All examples in one session, in their order, as a reader would type them.
+run_examples() {
+  awk -v folder="$1" -f tests/docs/examples.awk README.md
+  run_sqlite -cmd '.mode box' -cmd ".load bertsql" :memory: <"$1/session.sql" 2>&1 | plain_errors
+}
+
+# The lines of the demo's output from its question to its answer.
+demo_excerpt() {
+  run_sqlite :memory: <sql/demo.sql 2>&1 | awk '/^4\. /, /^└/'
+}
+
+# Writes what is printed now into README.md.
+if [ "${1:-}" = --write ]; then
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  run_examples "$work" >"$work/found"
+  demo_excerpt >"$work/demo"
+  awk -v found="$work/found" -v demo="$work/demo" -f tests/docs/fill_examples.awk README.md >"$work/README.md"
+  cat "$work/README.md" >README.md
+  exit
+fi
+
 test_examples_print_what_is_shown() {
-  awk -v folder="$work" -f tests/docs/examples.awk README.md
-  found=$(run_sqlite -cmd '.mode box' -cmd ".load bertsql" :memory: <"$work/session.sql" 2>&1 | plain_errors)
+  found=$(run_examples "$work")
   expect_equal "$(cat "$work/expected")" "$found"
 }
 
