@@ -6,7 +6,8 @@
 **   safetensors.c  the tensors of model.safetensors, or of its shards
 **   config.c       config.json: sizes and settings of the encoder
 **   modules.c      sentence-transformers: modules.json, pooling, dense,
-**                  normalize, prompts, token limit
+**                  normalize
+**   sentence.c     the same: prompts, token limit, and all of it together
 **   hub.c          hub ids in the local Hugging Face cache
 */
 #ifndef BERT_FILES_H
@@ -157,6 +158,9 @@ typedef struct sentence_config {
 bert_status sentence_config_read(const char *directory, sentence_config *out,
                                  bert_error *error);
 void sentence_config_free(sentence_config *c);
+
+/* modules.json alone, into a zeroed *c; `present` stays 0 without the file. */
+bert_status modules_read(const char *directory, sentence_config *c, bert_error *error);
 
 /* ---- hub.c ------------------------------------------------------------- */
 
