@@ -15,7 +15,8 @@
 
 enum {
   FIRST_ROWS_PER_THREAD = 8, /* doubles with each batch up to */
-  ROWS_PER_THREAD = 64
+  ROWS_PER_THREAD = 64,
+  MOST_ROWS = 4096 /* however many threads there are */
 };
 
 /* A bound for documents that are whole books: of these the encoder reads only
@@ -44,14 +45,14 @@ struct embed_batch {
   connection *connection;
   const bert_embed_options *options;
   int dim;
-  size_t most;       /* rows that the arrays have room for */
-  size_t limit;      /* rows that make this batch full */
+  size_t most;  /* rows that the arrays have room for */
+  size_t limit; /* rows that make this batch full */
   size_t count;
-  uint64_t bytes;    /* of all texts */
-  batch_row *rows;   /* [most] */
-  bert_text *texts;  /* [most]: those that are not NULL */
+  uint64_t bytes;             /* of all texts and keys */
+  batch_row *rows;            /* [most] */
+  bert_text *texts;           /* [most]: those that are not NULL */
   bert_embed_result *results; /* [most] */
-  float *vectors;    /* [most, dim] */
+  float *vectors;             /* [most, dim] */
   progress progress;
 };
 
@@ -90,6 +91,10 @@ static void progress_end(progress *p) {
 
 /* ---- The batch --------------------------------------------------------- */
 
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
 static int make_room(embed_batch *b) {
   b->rows = sqlite3_malloc64(sizeof(*b->rows) * b->most);
   b->texts = sqlite3_malloc64(sizeof(*b->texts) * b->most);
@@ -114,8 +119,8 @@ bert_status embed_batch_create(connection *c, loaded_model *model, const char *w
   b->connection = c;
   b->options = how;
   b->dim = dim;
-  b->most = ROWS_PER_THREAD * threads;
-  b->limit = FIRST_ROWS_PER_THREAD * threads;
+  b->most = smaller(ROWS_PER_THREAD * threads, MOST_ROWS);
+  b->limit = smaller(FIRST_ROWS_PER_THREAD * threads, MOST_ROWS);
   b->progress.what = what;
   b->progress.begun = now();
   if (!make_room(b)) {
@@ -151,6 +156,12 @@ void embed_batch_begin(embed_batch *b) {
   b->bytes = 0;
 }
 
+/* What a key holds beyond its struct. */
+static uint64_t key_bytes(sqlite3_value *key) {
+  int type = sqlite3_value_type(key);
+  return type == SQLITE_TEXT || type == SQLITE_BLOB ? (uint64_t)sqlite3_value_bytes(key) : 0;
+}
+
 bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text *text,
                             bert_error *error) {
   batch_row row = {sqlite3_value_dup(key), NULL, 0, 0};
@@ -164,7 +175,7 @@ bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text 
     sqlite3_free(row.text);
     return error_nomem(error, "collecting texts");
   }
-  b->bytes += row.size;
+  b->bytes += row.size + key_bytes(row.key);
   b->rows[b->count++] = row;
   return BERT_OK;
 }
@@ -183,11 +194,10 @@ bert_status embed_batch_run(embed_batch *b, bert_error *error) {
     b->texts[count++] = text;
   }
   if (count > 0)
-    status = bert_embed(b->model->encoder, b->texts, count, b->options, b->vectors, b->results,
-                        error);
+    status =
+        bert_embed(b->model->encoder, b->texts, count, b->options, b->vectors, b->results, error);
   if (status != BERT_OK) return status;
-  if (b->count >= b->limit && b->limit < b->most)
-    b->limit = b->limit * 2 < b->most ? b->limit * 2 : b->most;
+  if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->most);
   progress_step(&b->progress, b->connection, b->count);
   return BERT_OK;
 }

@@ -370,8 +370,8 @@ static bert_status not_an_int(sqlite3_value *value, const char *name, int low, i
   int nomem = 0;
   if (type != SQLITE_BLOB && !value_text(value, &text, &nomem))
     return error_nomem(error, "reading an argument");
-  return error_set(error, BERT_ARGUMENT, "%s must be an integer from %d to %d, not %s%s%.*s%s", name,
-                   low, high, type == SQLITE_TEXT ? "the text " : "", quote,
+  return error_set(error, BERT_ARGUMENT, "%s must be an integer from %d to %d, not %s%s%.*s%s",
+                   name, low, high, type == SQLITE_TEXT ? "the text " : "", quote,
                    text.size < 60 ? (int)text.size : 60, text.data, quote);
 }
 

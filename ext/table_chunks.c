@@ -60,8 +60,7 @@ static bert_status chunks_start(void *cursor, const table_call *call, bert_error
   if (status == BERT_OK)
     status = options_parse("bert_chunks", call->arguments[ARGUMENT_OPTIONS], chunks_options, 1,
                            &chosen, &parsed, error);
-  if (status == BERT_OK)
-    status = split(cursor, call, chosen.model, max_tokens, overlap, error);
+  if (status == BERT_OK) status = split(cursor, call, chosen.model, max_tokens, overlap, error);
   options_free(parsed);
   return status;
 }

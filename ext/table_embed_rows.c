@@ -176,12 +176,10 @@ static bert_status rows_start(void *cursor, const table_call *call, bert_error *
   const char *sql;
   bert_status status = read_sql(call->arguments[ARGUMENT_SQL], &sql, error);
   if (status == BERT_OK)
-    status = embed_settings_read("bert_embed_rows", call->arguments[ARGUMENT_OPTIONS],
-                                 &r->settings, error);
-  if (status == BERT_OK)
-    status = prepare(r, connection_db(call->connection), sql, error);
-  if (status == BERT_OK)
-    status = registry_find(call->connection, r->settings.model, &model, error);
+    status = embed_settings_read("bert_embed_rows", call->arguments[ARGUMENT_OPTIONS], &r->settings,
+                                 error);
+  if (status == BERT_OK) status = prepare(r, connection_db(call->connection), sql, error);
+  if (status == BERT_OK) status = registry_find(call->connection, r->settings.model, &model, error);
   if (status == BERT_OK)
     status = embed_batch_create(call->connection, model, "bert_embed_rows", &r->settings.embed,
                                 &r->batch, error);
@@ -208,9 +206,7 @@ static bert_status rows_column(void *cursor, sqlite3_context *context, int colum
     sqlite3_result_value(context, row.key);
   } else if (row.vector != NULL) {
     switch (column) {
-    case ROWS_EMBEDDING:
-      result_vector_copy(context, row.vector, embed_batch_dim(r->batch));
-      break;
+    case ROWS_EMBEDDING: result_vector_copy(context, row.vector, embed_batch_dim(r->batch)); break;
     case ROWS_TOKENS: sqlite3_result_int(context, row.result.tokens); break;
     case ROWS_TRUNCATED: sqlite3_result_int(context, row.result.truncated); break;
     default: break;

@@ -17,8 +17,8 @@ enum { ARGUMENT_TEXT, ARGUMENT_LAYER, ARGUMENT_OPTIONS };
 typedef struct hidden_cursor {
   tokenized source;
   options *parsed;
-  bert_pass *pass;     /* NULL where no vector is read */
-  sqlite3_value *pos;  /* borrowed: the only position asked for, or NULL */
+  bert_pass *pass;    /* NULL where no vector is read */
+  sqlite3_value *pos; /* borrowed: the only position asked for, or NULL */
   int layer;
   size_t row, count;
 } hidden_cursor;
@@ -51,8 +51,8 @@ static bert_status hidden_start(void *cursor, const table_call *call, bert_error
   bert_status status = options_parse("bert_hidden", call->arguments[ARGUMENT_OPTIONS],
                                      hidden_options, 3, &o, &h->parsed, error);
   if (status == BERT_OK)
-    status = tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 1, &h->source,
-                            error);
+    status =
+        tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 1, &h->source, error);
   if (status != BERT_OK) return status;
   h->layer = bert_describe(h->source.model->model)->layers;
   status = value_int(call->arguments[ARGUMENT_LAYER], "layer", 0, h->layer, &h->layer, error);

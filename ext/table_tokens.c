@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o,
-                           int only_used, tokenized *out, bert_error *error) {
+bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o, int only_used,
+                           tokenized *out, bert_error *error) {
   bert_token_options how = {o->max_tokens, only_used};
   loaded_model *model;
   int nomem = 0;
@@ -22,8 +22,8 @@ bert_status tokenized_make(connection *c, sqlite3_value *text, const text_option
     out->texts[1].data = o->text_b;
     out->texts[1].size = strlen(o->text_b); /* an option holds no NUL */
   }
-  return bert_tokenize(model->model, out->texts[0], o->text_b != NULL ? &out->texts[1] : NULL,
-                       &how, &out->tokens, error);
+  return bert_tokenize(model->model, out->texts[0], o->text_b != NULL ? &out->texts[1] : NULL, &how,
+                       &out->tokens, error);
 }
 
 void tokenized_clear(tokenized *t) {
@@ -41,8 +41,16 @@ void tokenized_result_token(sqlite3_context *context, const tokenized *t, size_t
 /* ---- The table --------------------------------------------------------- */
 
 enum {
-  TOKEN_POS, TOKEN_ID, TOKEN_TOKEN, TOKEN_TEXT, TOKEN_START, TOKEN_STOP, TOKEN_WORD,
-  TOKEN_SPECIAL, TOKEN_SEGMENT, TOKEN_USED
+  TOKEN_POS,
+  TOKEN_ID,
+  TOKEN_TOKEN,
+  TOKEN_TEXT,
+  TOKEN_START,
+  TOKEN_STOP,
+  TOKEN_WORD,
+  TOKEN_SPECIAL,
+  TOKEN_SEGMENT,
+  TOKEN_USED
 };
 
 enum { ARGUMENT_TEXT, ARGUMENT_OPTIONS };
@@ -68,8 +76,7 @@ static bert_status tokens_start(void *cursor, const table_call *call, bert_error
   bert_status status = options_parse("bert_tokens", call->arguments[ARGUMENT_OPTIONS],
                                      tokens_options, 3, &o, &t->parsed, error);
   if (status != BERT_OK) return status;
-  return tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 0, &t->source,
-                        error);
+  return tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 0, &t->source, error);
 }
 
 static bert_status tokens_next(void *cursor, bert_error *error) {
