@@ -81,6 +81,7 @@ static void find_library(void) {
     if (realpath("/proc/self/exe", process.library) == NULL) process.library[0] = 0;
   } else if (name[0] == '/' || getcwd(folder, sizeof folder) != NULL) {
     const char *before = name[0] == '/' ? "" : folder, *slash = name[0] == '/' ? "" : "/";
+    while (strncmp(name, "./", 2) == 0) name += 2;
     int size = snprintf(process.library, PATH_MAX, "%s%s%s", before, slash, name);
     if (size >= PATH_MAX) process.library[0] = 0; /* half a path is none */
   }

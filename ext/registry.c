@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- One loaded model -------------------------------------------------- */
 
@@ -124,6 +125,18 @@ static char *default_name(const char *source) {
   return last_component(realpath(source, real) != NULL ? real : "model");
 }
 
+/* The name of the default model at `path`. A link called "default" only says
+** which model is the default one, so the name is that of what it points to. */
+static char *name_behind(const char *path) {
+  char target[PATH_MAX], *name = default_name(path);
+  if (name == NULL || strcmp(name, "default") != 0) return name;
+  ssize_t size = readlink(path, target, sizeof target - 1);
+  if (size <= 0) return name;
+  sqlite3_free(name);
+  target[size] = 0;
+  return default_name(target);
+}
+
 /* ---- Loading ----------------------------------------------------------- */
 
 /* `m` holds the name that `model` should get: fine when it is the same model. */
@@ -195,6 +208,7 @@ bert_status registry_unload(connection *c, const char *name, bert_error *error) 
 typedef struct place {
   char *source; /* NULL: nowhere */
   char *name;
+  const char *origin; /* for errors; static */
 } place;
 
 static void place_clear(place *p) {
@@ -212,7 +226,7 @@ static int look_below(const char *library, const char *below, place *p, sqlite3_
   int found = realpath(path, real) != NULL;
   if (found) {
     p->source = sqlite3_mprintf("%s", real);
-    p->name = last_component(real);
+    p->name = name_behind(path);
   } else sqlite3_str_appendf(looked, "%s%s", sqlite3_str_length(looked) > 0 ? ", " : "", path);
   sqlite3_free(path);
   return !found || (p->source != NULL && p->name != NULL);
@@ -233,12 +247,10 @@ static int look_beside_library(place *p, sqlite3_str *looked) {
   return ok;
 }
 
-/* BERTSQL_MODEL is a directory, named like the directory it resolves to, or
-** else a hub id. */
 static int look_at_variable(const char *value, place *p) {
-  char real[PATH_MAX];
+  p->origin = "the default model, named by BERTSQL_MODEL";
   p->source = sqlite3_mprintf("%s", value);
-  p->name = realpath(value, real) != NULL ? last_component(real) : default_name(value);
+  p->name = name_behind(value);
   return p->source != NULL && p->name != NULL;
 }
 
@@ -246,6 +258,7 @@ static int look_at_variable(const char *value, place *p) {
 static bert_status find_default(place *p, sqlite3_str *looked, bert_error *error) {
   const char *variable = getenv("BERTSQL_MODEL");
   memset(p, 0, sizeof *p);
+  p->origin = "the default model";
   int ok = variable != NULL && variable[0] != 0 ? look_at_variable(variable, p)
                                                 : look_beside_library(p, looked);
   if (!ok || sqlite3_str_errcode(looked) != SQLITE_OK)
@@ -272,7 +285,7 @@ static bert_status open_default(connection *c, const char *name, loaded_model **
   if (status == BERT_OK && p.source == NULL && name == NULL) status = no_model(looked, error);
   if (status == BERT_OK && p.source != NULL && (name == NULL || strcmp(name, p.name) == 0)) {
     status = load_named(c, p.source, p.name, NULL, out, error);
-    if (status != BERT_OK) error_prefix(error, "the default model, %s", p.source);
+    if (status != BERT_OK) error_prefix(error, "%s", p.origin);
   }
   place_clear(&p);
   sqlite3_free(sqlite3_str_finish(looked));

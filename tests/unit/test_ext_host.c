@@ -1,0 +1,407 @@
+/*
+** test_ext_host.c: bertsql and its host: interrupts, versions and copies of
+** SQLite, where the default model is looked for, many connections.
+**
+** Hosts that are not installed here are acted: the API table of the SQLite
+** that is, with another version number and, for 3.41 and later, one entry more
+** at its end.
+*/
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SQLITE_CORE 1
+#include <sqlite3ext.h>
+
+#include "sqldb.h"
+
+#define MODEL "models/all-MiniLM-L6-v2"
+
+/* ---- Other hosts ---------------------------------------------------------- */
+
+static const sqlite3_api_routines *host_table;
+
+/* SQLite hands its table to every automatic extension. */
+static int take_table(sqlite3 *db, char **message, const sqlite3_api_routines *api) {
+  (void)db;
+  (void)message;
+  host_table = api;
+  return SQLITE_OK;
+}
+
+static int read_host_table(void **state) {
+  (void)state;
+  sqlite3 *db;
+  union {
+    int (*entry)(sqlite3 *, char **, const sqlite3_api_routines *);
+    void (*automatic)(void);
+  } extension = {take_table};
+  unsetenv("BERTSQL_MODEL");
+  sqlite3_auto_extension(extension.automatic);
+  if (sqlite3_open(":memory:", &db) != SQLITE_OK) return 1;
+  sqlite3_close(db);
+  sqlite3_reset_auto_extension();
+  return host_table == NULL;
+}
+
+/* A folder of its own, deep enough that no model is near, with a copy of the
+** library: a copy has its own static data, as in another process. */
+typedef struct library_copy {
+  char folder[64], file[128];
+  void *handle;
+  int (*entry)(sqlite3 *, char **, const sqlite3_api_routines *);
+} library_copy;
+
+static void copy_file(const char *from, const char *to) {
+  char buffer[65536];
+  size_t size;
+  FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+  assert_non_null(in);
+  assert_non_null(out);
+  while ((size = fread(buffer, 1, sizeof buffer, in)) > 0)
+    assert_int_equal(fwrite(buffer, 1, size, out), size);
+  fclose(in);
+  assert_int_equal(fclose(out), 0);
+}
+
+static library_copy copy_library(void) {
+  library_copy copy;
+  void *symbol;
+  memset(&copy, 0, sizeof copy);
+  strcpy(copy.folder, "/tmp/bertsql-host-XXXXXX");
+  assert_non_null(mkdtemp(copy.folder));
+  snprintf(copy.file, sizeof copy.file, "%s/lib", copy.folder);
+  assert_int_equal(mkdir(copy.file, 0700), 0);
+  snprintf(copy.file, sizeof copy.file, "%s/lib/bertsql.so", copy.folder);
+  copy_file(BERTSQL_LIBRARY ".so", copy.file);
+  copy.handle = dlopen(copy.file, RTLD_NOW | RTLD_LOCAL);
+  if (copy.handle == NULL) fail_msg("%s", dlerror());
+  symbol = dlsym(copy.handle, "sqlite3_bertsql_init");
+  assert_non_null(symbol);
+  memcpy(&copy.entry, &symbol, sizeof symbol);
+  return copy;
+}
+
+static void remove_copy(library_copy *copy) {
+  unlink(copy->file);
+  char lib[80];
+  snprintf(lib, sizeof lib, "%s/lib", copy->folder);
+  rmdir(lib);
+  rmdir(copy->folder);
+}
+
+static int version_3037(void) {
+  return 3037002;
+}
+
+static int version_3045(void) {
+  return 3045001;
+}
+
+static void old_hosts_are_refused(void **state) {
+  (void)state;
+  sqlite3 *db;
+  char *message = NULL;
+  library_copy copy = copy_library();
+  sqlite3_api_routines table;
+  memset(&table, 0, sizeof table); /* an old table ends before most entries */
+  table.libversion_number = version_3037;
+  table.libversion = sqlite3_libversion;
+  table.mprintf = sqlite3_mprintf;
+  table.free = sqlite3_free;
+  sqlite3_open(":memory:", &db);
+  assert_int_equal(copy.entry(db, &message, &table), SQLITE_ERROR);
+  assert_non_null(strstr(message, "bertsql needs SQLite 3.38 or later; this is"));
+  sqlite3_free(message);
+  assert_int_equal(copy.entry(db, NULL, &table), SQLITE_ERROR);
+  sqldb_close(db);
+  remove_copy(&copy);
+}
+
+static void a_second_copy_of_sqlite_is_refused(void **state) {
+  (void)state;
+  sqlite3 *db = sqldb_open(NULL);
+  char *message = NULL;
+  void *handle = dlopen(BERTSQL_LIBRARY ".so", RTLD_NOW);
+  void *symbol = dlsym(handle, "sqlite3_bertsql_init");
+  int (*entry)(sqlite3 *, char **, const sqlite3_api_routines *);
+  memcpy(&entry, &symbol, sizeof symbol);
+  sqlite3_api_routines other = *host_table;
+  assert_int_equal(entry(db, &message, &other), SQLITE_ERROR);
+  assert_non_null(strstr(message, "another copy of SQLite in this process"));
+  sqlite3_free(message);
+  assert_answer(db, "SELECT bert_dot('[2]', '[3]')", "6.0");
+  sqldb_close(db);
+}
+
+/* The table of 3.45, as far as it is used. */
+typedef struct later_table {
+  sqlite3_api_routines known;
+  int (*is_interrupted)(sqlite3 *);
+} later_table;
+
+static int interrupted;
+
+static int act_interrupted(sqlite3 *db) {
+  (void)db;
+  return interrupted;
+}
+
+static void later_hosts_are_asked_directly(void **state) {
+  (void)state;
+  sqlite3 *db;
+  int rc;
+  static later_table table; /* outlives the library's use of it */
+  library_copy copy = copy_library();
+  assert_int_equal(SQLITE_VERSION_NUMBER / 1000, 3040); /* else `known` is longer */
+  table.known = *host_table;
+  table.known.libversion_number = version_3045;
+  table.is_interrupted = act_interrupted;
+  sqlite3_open(":memory:", &db);
+  assert_int_equal(copy.entry(db, NULL, &table.known), SQLITE_OK_LOAD_PERMANENTLY);
+  assert_answer(db, "SELECT json_extract(bert_info(), '$.interrupt')", "sqlite3_is_interrupted");
+  assert_runs(db, "SELECT bert_load('" MODEL "')");
+  assert_answer(db, "SELECT length(bert_embed('x'))", "1536");
+  interrupted = 1;
+  sqlite3_free(sqldb_answer(db, "SELECT bert_embed('x')", &rc));
+  assert_int_equal(rc, SQLITE_INTERRUPT);
+  interrupted = 0;
+  assert_answer(db, "SELECT length(bert_embed('x'))", "1536");
+  sqldb_close(db);
+  remove_copy(&copy);
+}
+
+/* ---- The default model ------------------------------------------------------ */
+
+static void link_model(const char *folder, const char *below) {
+  char path[200], real[4096];
+  assert_non_null(realpath(MODEL, real));
+  snprintf(path, sizeof path, "%s/%s", folder, below);
+  for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = 0;
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+  assert_int_equal(symlink(real, path), 0);
+}
+
+static void unlink_model(const char *folder, const char *below) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, below);
+  unlink(path);
+  for (char *slash; (slash = strrchr(path, '/')) > path + strlen(folder);) {
+    *slash = 0;
+    rmdir(path);
+  }
+}
+
+static void without_a_model_three_ways_are_named(void **state) {
+  (void)state;
+  sqlite3 *db;
+  library_copy copy = copy_library();
+  sqlite3_open(":memory:", &db);
+  assert_int_equal(copy.entry(db, NULL, host_table), SQLITE_OK_LOAD_PERMANENTLY);
+  assert_error(db, "SELECT bert_embed('x')", "there is no model: call bert_load(");
+  assert_error(db, "SELECT bert_embed('x')", "BERTSQL_MODEL");
+  assert_error(db, "SELECT bert_embed('x')", "/lib/models/default");
+  assert_error(db, "SELECT bert_embed('x')", "/lib/../models/default");
+  assert_error(db, "SELECT bert_embed('x')", "/lib/../share/bertsql/models/default");
+  sqldb_close(db);
+  remove_copy(&copy);
+}
+
+/* The four places a model may be in, and that it is named like its folder. */
+static void the_default_is_found_near_the_library(void **state) {
+  (void)state;
+  static const char *const below[] = {"lib/models/default", "models/default",
+                                      "share/bertsql/models/default"};
+  for (int i = 0; i < 3; i++) {
+    sqlite3 *db;
+    library_copy copy = copy_library();
+    link_model(copy.folder, below[i]);
+    sqlite3_open(":memory:", &db);
+    assert_int_equal(copy.entry(db, NULL, host_table), SQLITE_OK_LOAD_PERMANENTLY);
+    assert_answer(db, "SELECT length(bert_embed('x'))", "1536");
+    assert_answer(db, "SELECT count(*), is_default FROM bert_models", "1|1");
+    sqldb_close(db);
+    unlink_model(copy.folder, below[i]);
+    remove_copy(&copy);
+  }
+}
+
+static void a_broken_default_is_an_error(void **state) {
+  (void)state;
+  sqlite3 *db;
+  char path[200];
+  library_copy copy = copy_library();
+  snprintf(path, sizeof path, "%s/models/default/x", copy.folder);
+  for (char *slash = path + strlen(copy.folder) + 1; (slash = strchr(slash, '/')); slash++) {
+    *slash = 0;
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+  sqlite3_open(":memory:", &db);
+  assert_int_equal(copy.entry(db, NULL, host_table), SQLITE_OK_LOAD_PERMANENTLY);
+  assert_error(db, "SELECT bert_embed('x')", "bert_embed: the default model: ");
+  sqldb_close(db);
+  unlink_model(copy.folder, "models/default/x");
+  remove_copy(&copy);
+}
+
+/* ---- Interrupts ------------------------------------------------------------- */
+
+typedef struct alarm_clock {
+  sqlite3 *db;
+  int done;
+} alarm_clock;
+
+/* An interrupt that arrives while no statement runs is void, so it is sent
+** again until one was. */
+static void *keep_interrupting(void *user) {
+  alarm_clock *alarm = user;
+  while (!__atomic_load_n(&alarm->done, __ATOMIC_ACQUIRE)) {
+    usleep(20000);
+    sqlite3_interrupt(alarm->db);
+  }
+  return NULL;
+}
+
+/* One call of bert_similarity on two long texts takes long enough to be
+** interrupted between layers; SQLite itself looks only between its own steps. */
+static void embedding_can_be_interrupted(void **state) {
+  (void)state;
+  int rc;
+  pthread_t thread;
+  alarm_clock alarm = {sqldb_open(NULL), 0};
+  assert_runs(alarm.db, "SELECT bert_set('threads', 1), bert_set('kernels', 'scalar')");
+  assert_runs(alarm.db, "SELECT bert_embed('ready')");
+  pthread_create(&thread, NULL, keep_interrupting, &alarm);
+  sqlite3_free(sqldb_answer(alarm.db,
+                            "SELECT bert_similarity(replace(hex(zeroblob(250)), '00', 'word '), "
+                            "replace(hex(zeroblob(250)), '00', 'wide '))",
+                            &rc));
+  __atomic_store_n(&alarm.done, 1, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
+  assert_int_equal(rc, SQLITE_INTERRUPT);
+  assert_answer(alarm.db, "SELECT length(bert_embed('usable'))", "1536");
+  assert_runs(alarm.db, "SELECT bert_set('kernels', NULL)");
+  sqldb_close(alarm.db); /* SQLITE_BUSY if a statement were left open */
+}
+
+/* A progress handler that says stop is heard as well, and the question leaves
+** the host's own counters alone. */
+static int stop_now(void *user) {
+  return *(int *)user;
+}
+
+static void asking_disturbs_nothing(void **state) {
+  (void)state;
+  int stop = 0;
+  sqlite3 *db = sqldb_open(NULL);
+  sqlite3_progress_handler(db, 1, stop_now, &stop);
+  assert_runs(db, "CREATE TABLE t(x, e); INSERT INTO t(x) VALUES('a'), ('b'), ('c');"
+                  "BEGIN; UPDATE t SET e = bert_embed(x)");
+  assert_int_equal(sqlite3_changes(db), 3);
+  assert_int_equal(sqlite3_get_autocommit(db), 0);
+  assert_runs(db, "ROLLBACK");
+  assert_answer(db, "SELECT count(e) FROM t", "0");
+  assert_null(sqlite3_next_stmt(db, NULL));
+  sqldb_close(db);
+}
+
+/* ---- Many connections --------------------------------------------------------- */
+
+static void *use_connections(void *user) {
+  int *failures = user;
+  for (int i = 0; i < 25; i++) {
+    sqlite3 *db = NULL;
+    int rc = sqlite3_open(":memory:", &db);
+    if (rc == SQLITE_OK) rc = sqldb_load(db, NULL, NULL);
+    char *answer = rc == SQLITE_OK ? sqldb_answer(db, "SELECT length(bert_embed('x'))", &rc) : NULL;
+    if (rc != SQLITE_OK || answer == NULL || strcmp(answer, "1536") != 0) ++*failures;
+    sqlite3_free(answer);
+    if (sqlite3_close(db) != SQLITE_OK) ++*failures;
+  }
+  return NULL;
+}
+
+static void two_hundred_connections_in_eight_threads(void **state) {
+  (void)state;
+  pthread_t threads[8];
+  int failures[8] = {0};
+  for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, use_connections, &failures[i]);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 8; i++) assert_int_equal(failures[i], 0);
+}
+
+static long resident_pages(void) {
+  long size = 0, resident = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  assert_non_null(f);
+  assert_int_equal(fscanf(f, "%ld %ld", &size, &resident), 2);
+  fclose(f);
+  return resident;
+}
+
+static void loading_and_unloading_does_not_grow(void **state) {
+  (void)state;
+  sqlite3 *db = sqldb_open(NULL);
+  sqlite3_int64 used = 0;
+  long pages = 0;
+  for (int i = 0; i < 500; i++) {
+    assert_answer(db, "SELECT bert_load('" MODEL "')", "all-MiniLM-L6-v2");
+    assert_answer(db, "SELECT bert_unload('all-MiniLM-L6-v2')", "all-MiniLM-L6-v2");
+    if (i == 99) {
+      used = sqlite3_memory_used();
+      pages = resident_pages();
+    }
+  }
+  assert_int_equal(sqlite3_memory_used(), used);
+  assert_true(resident_pages() < pages + 512); /* 2 MB of noise in 400 rounds */
+  sqldb_close(db);
+}
+
+static void unloading_leaves_running_queries_alone(void **state) {
+  (void)state;
+  sqlite3 *db = sqldb_open(NULL);
+  sqlite3_stmt *statement;
+  assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
+  assert_int_equal(sqlite3_prepare_v2(db, "SELECT token FROM bert_tokens('a b c', "
+                                          "'{\"model\": \"m\"}')",
+                                      -1, &statement, NULL),
+                   SQLITE_OK);
+  assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+  assert_answer(db, "SELECT bert_unload('m')", "m");
+  for (int i = 0; i < 4; i++) assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+  assert_string_equal(sqlite3_column_text(statement, 0), "[SEP]");
+  assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+  sqlite3_finalize(statement);
+  sqldb_close(db);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(old_hosts_are_refused),
+      cmocka_unit_test(a_second_copy_of_sqlite_is_refused),
+      cmocka_unit_test(later_hosts_are_asked_directly),
+      cmocka_unit_test(without_a_model_three_ways_are_named),
+      cmocka_unit_test(the_default_is_found_near_the_library),
+      cmocka_unit_test(a_broken_default_is_an_error),
+      cmocka_unit_test(embedding_can_be_interrupted),
+      cmocka_unit_test(asking_disturbs_nothing),
+      cmocka_unit_test(two_hundred_connections_in_eight_threads),
+      cmocka_unit_test(loading_and_unloading_does_not_grow),
+      cmocka_unit_test(unloading_leaves_running_queries_alone)};
+  return cmocka_run_group_tests(tests, read_host_table, NULL);
+}

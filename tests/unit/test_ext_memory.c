@@ -1,0 +1,203 @@
+/*
+** test_ext_memory.c: every allocation of every scalar function fails once.
+**
+** SQLite's allocator, from which all of bertsql has its memory, is replaced by
+** one that counts and fails the k-th request, for k = 1, 2, … until a statement
+** runs through. Each failing run must answer SQLITE_NOMEM and nothing else, the
+** connection must work afterwards, and at the end nothing may be left over.
+*/
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sqldb.h"
+
+#define MODEL "models/all-MiniLM-L6-v2"
+
+/* ---- An allocator that fails ------------------------------------------------- */
+
+static sqlite3_mem_methods real;
+static long countdown; /* 0: never fails; 1: the next request does */
+static int persistent; /* 1: and all after it */
+static long failures;
+static long blocks;    /* given out and not yet returned */
+
+static int fails(void) {
+  if (countdown == 0) return 0;
+  if (countdown > 1) {
+    countdown--;
+    return 0;
+  }
+  if (!persistent) countdown = 0;
+  failures++;
+  return 1;
+}
+
+static void *counted_malloc(int bytes) {
+  void *block = fails() ? NULL : real.xMalloc(bytes);
+  if (block != NULL) __atomic_add_fetch(&blocks, 1, __ATOMIC_RELAXED);
+  return block;
+}
+
+static void counted_free(void *block) {
+  if (block != NULL) __atomic_sub_fetch(&blocks, 1, __ATOMIC_RELAXED);
+  real.xFree(block);
+}
+
+static void *counted_realloc(void *block, int bytes) {
+  return fails() ? NULL : real.xRealloc(block, bytes);
+}
+
+static int install(void **state) {
+  (void)state;
+  sqlite3_mem_methods counted;
+  unsetenv("BERTSQL_MODEL");
+  sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real);
+  counted = real;
+  counted.xMalloc = counted_malloc;
+  counted.xFree = counted_free;
+  counted.xRealloc = counted_realloc;
+  return sqlite3_config(SQLITE_CONFIG_MALLOC, &counted) != SQLITE_OK;
+}
+
+/* ---- The sweep ----------------------------------------------------------------- */
+
+typedef struct sweep {
+  const char *sql;
+  const char *after; /* runs without faults after each failing run */
+  long step;         /* every step-th allocation, for statements with many */
+} sweep;
+
+/* Runs sql with allocation k failing; 1 when it got through without a fault. */
+static int run_with_fault(sqlite3 *db, const sweep *s, long k) {
+  sqlite3_stmt *statement = NULL;
+  failures = 0;
+  countdown = k;
+  int rc = sqlite3_prepare_v2(db, s->sql, -1, &statement, NULL);
+  while (rc == SQLITE_OK || rc == SQLITE_ROW) rc = sqlite3_step(statement);
+  countdown = 0;
+  if (rc == SQLITE_DONE) rc = SQLITE_OK;
+  if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_NOMEM)
+    fail_msg("%s\n  with allocation %ld failing: %d, %s", s->sql, k, rc, sqlite3_errmsg(db));
+  if (rc != SQLITE_OK && failures == 0)
+    fail_msg("%s\n  without a failing allocation: %d, %s", s->sql, rc, sqlite3_errmsg(db));
+  sqlite3_finalize(statement);
+  return rc == SQLITE_OK && failures == 0;
+}
+
+static void sweep_statement(sqlite3 *db, const sweep *s) {
+  char *expected = sqldb_answer(db, s->sql, NULL);
+  assert_non_null(expected);
+  if (s->after != NULL) assert_runs(db, s->after);
+  for (persistent = 0; persistent <= 1; persistent++) {
+    for (long k = 1; !run_with_fault(db, s, k); k += s->step)
+      if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
+    if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
+    assert_answer(db, s->sql, expected);
+    if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
+  }
+  sqlite3_free(expected);
+}
+
+static void every_allocation_of_a_function_may_fail(void **state) {
+  (void)state;
+  static const sweep sweeps[] = {
+      {"SELECT bert_version(), bert_info()", NULL, 1},
+      {"SELECT bert_cosine('[1,2,3]', '[2,3,4]'), bert_dot(x'0000803f', '[1]')", NULL, 1},
+      {"SELECT bert_l2(substr(x'000000803f', 2), x'0000803f')", NULL, 1},
+      {"SELECT bert_vector('[1,2,3]'), bert_json(x'0000803f0000803f')", NULL, 1},
+      {"SELECT bert_set('threads', '1'), bert_set('progress', 0)", NULL, 1},
+      {"SELECT bert_embed('time flies')", NULL, 1},
+      {"SELECT bert_embed(x'6162', 'm', '{\"dims\": 8, \"prompt\": \"p \", \"model\": \"m\"}')",
+       NULL, 1},
+      {"SELECT bert_similarity(value, 'time') FROM json_each('[\"a\", \"b\", \"c\"]')", NULL, 1},
+      {"SELECT bert_similarity(value, 'time', '{\"dims\": 9}') FROM json_each('[1, 2, 3]')", NULL,
+       1},
+      {"SELECT bert_token_count('time flies', 'm'), bert_is_truncated('time')", NULL, 1}};
+  long before = blocks;
+  sqlite3 *db = sqldb_open(NULL);
+  assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
+  for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) sweep_statement(db, &sweeps[i]);
+  sqldb_close(db);
+  assert_int_equal(blocks, before);
+}
+
+/* Errors, too, are made without memory: the answer is the error or NOMEM. */
+static void every_allocation_of_an_error_may_fail(void **state) {
+  (void)state;
+  static const char *const statements[] = {
+      "SELECT bert_embed('x', 'nobody')", "SELECT bert_embed('x', 'm', '{\"dim\": 1}')",
+      "SELECT bert_dot('[1,2]', '[1]')", "SELECT bert_load('models/nowhere')",
+      "SELECT bert_set('speed', 1)"};
+  long before = blocks;
+  sqlite3 *db = sqldb_open(NULL);
+  assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
+  for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
+    failures = 1;
+    for (long k = 1; failures > 0; k++) {
+      int rc;
+      failures = 0;
+      countdown = k;
+      char *answer = sqldb_answer(db, statements[i], &rc);
+      countdown = 0;
+      assert_true(rc == SQLITE_ERROR || rc == SQLITE_NOMEM || failures > 0);
+      sqlite3_free(answer);
+    }
+  }
+  sqldb_close(db);
+  assert_int_equal(blocks, before);
+}
+
+/* Loading a model makes thousands of allocations; every 7th is tried. */
+static void every_allocation_of_loading_may_fail(void **state) {
+  (void)state;
+  static const sweep load = {"SELECT bert_load('" MODEL "')",
+                             "SELECT bert_unload('all-MiniLM-L6-v2')", 1};
+  static const sweep first_use = {"SELECT length(bert_embed('x'))",
+                                  "SELECT bert_unload('all-MiniLM-L6-v2')", 1};
+  long before = blocks;
+  sqlite3 *db = sqldb_open(NULL);
+  sweep_statement(db, &load);
+  sweep_statement(db, &first_use);
+  sqldb_close(db);
+  assert_int_equal(blocks, before);
+}
+
+/* The extension itself: a load that failed can be tried again on the same
+** connection, and one that is closed half loaded leaves nothing. */
+static void every_allocation_of_the_extension_may_fail(void **state) {
+  (void)state;
+  long before = blocks;
+  for (persistent = 0; persistent <= 1; persistent++) {
+    failures = 1;
+    for (long k = 1; failures > 0; k++) {
+      sqlite3 *db;
+      assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+      failures = 0;
+      countdown = k;
+      int rc = sqldb_load(db, NULL, NULL);
+      countdown = 0;
+      assert_true(rc == SQLITE_OK || failures > 0);
+      if (k % 2 == 0) {
+        assert_int_equal(sqldb_load(db, NULL, NULL), SQLITE_OK);
+        assert_answer(db, "SELECT bert_dot('[2]', '[3]'), count(*) FROM bert_models", "6.0|0");
+      }
+      sqldb_close(db);
+    }
+  }
+  assert_int_equal(blocks, before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_allocation_of_a_function_may_fail),
+      cmocka_unit_test(every_allocation_of_an_error_may_fail),
+      cmocka_unit_test(every_allocation_of_loading_may_fail),
+      cmocka_unit_test(every_allocation_of_the_extension_may_fail)};
+  return cmocka_run_group_tests(tests, install, NULL);
+}
