@@ -131,7 +131,7 @@ $$(obj_$1)/tests/%.o: tests/%.c $$(obj_$1)/flags | $$(installed)
 	$$(call say,CC) $$(CC) $$(flags_of_$1) $$(test_flags) -DBERTSQL_LIBRARY='"$$(out_$1)/bertsql"' -MMD -MP -c -o $$@ $$<
 
 $$(out_$1)/libencoder.a: $$(encoder_$1) $$(obj_$1)/sources
-	@rm -f $$@
+	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR) $$(AR) rcs $$@ $$(encoder_$1)
 
 $$(out_$1)/bertsql.so: $$(ext_$1) $$(out_$1)/libencoder.a $$(obj_$1)/exports.map
@@ -143,7 +143,7 @@ $$(obj_$1)/exports.map: $$(obj_$1)/flags
 	@printf '{ global: sqlite3_bertsql_init; local: *; };\n' > $$@
 
 $$(obj_$1)/libsupport.a: $$(support_$1) $$(obj_$1)/sources
-	@rm -f $$@
+	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR) $$(AR) rcs $$@ $$(support_$1)
 
 $$(tests_$1): build/$1/%: $$(obj_$1)/tests/unit/%.o $$(obj_$1)/libsupport.a $$(out_$1)/libencoder.a
