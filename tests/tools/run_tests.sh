@@ -9,16 +9,6 @@
 # BERTSQL_RUN is put before each command: valgrind, for example.
 set -uo pipefail
 
-jobs=2 seconds=600
-while getopts j:t: option; do
-  case $option in
-  j) jobs=$OPTARG ;;
-  t) seconds=$OPTARG ;;
-  *) exit 2 ;;
-  esac
-done
-shift $((OPTIND - 1))
-
 # What the output on stdin reports: "passed failed".
 count() {
   awk '
@@ -67,6 +57,16 @@ if [ "${1:-}" = --one ]; then
   run_one "$@"
   exit
 fi
+
+jobs=2 seconds=600
+while getopts j:t: option; do
+  case $option in
+  j) jobs=$OPTARG ;;
+  t) seconds=$OPTARG ;;
+  *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
 
 logs=$1
 shift
