@@ -1,0 +1,162 @@
+/*
+** test_ext_table_faults.c: every allocation of the table-valued functions fails
+** once, alone and with all that follow. The answer is then the right one or
+** SQLITE_NOMEM, and nothing is left over.
+*/
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sqldb.h"
+
+#define MODEL "models/all-MiniLM-L6-v2"
+
+/* ---- An allocator that can fail ----------------------------------------- */
+
+static sqlite3_mem_methods real;
+static struct {
+  pthread_mutex_t lock;
+  long countdown; /* allocations that still succeed; -1: all */
+  int once;       /* 1: only one fails, 0: all from then on */
+  long failed;
+} fault = {PTHREAD_MUTEX_INITIALIZER, -1, 0, 0};
+
+static int fails_now(void) {
+  int fails = 0;
+  pthread_mutex_lock(&fault.lock);
+  if (fault.countdown > 0) {
+    fault.countdown--;
+  } else if (fault.countdown == 0) {
+    fails = 1;
+    fault.failed++;
+    if (fault.once) fault.countdown = -1;
+  }
+  pthread_mutex_unlock(&fault.lock);
+  return fails;
+}
+
+static void *fault_malloc(int size) {
+  return fails_now() ? NULL : real.xMalloc(size);
+}
+
+static void *fault_realloc(void *block, int size) {
+  return fails_now() ? NULL : real.xRealloc(block, size);
+}
+
+static void fault_arm(long countdown, int once) {
+  pthread_mutex_lock(&fault.lock);
+  fault.countdown = countdown;
+  fault.once = once;
+  fault.failed = 0;
+  pthread_mutex_unlock(&fault.lock);
+}
+
+static int install_allocator(void **state) {
+  sqlite3_mem_methods wrapped;
+  if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real) != SQLITE_OK) return -1;
+  wrapped = real;
+  wrapped.xMalloc = fault_malloc;
+  wrapped.xRealloc = fault_realloc;
+  /* Lookaside memory would hide allocations from the wrapper. */
+  sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
+  return sqlite3_config(SQLITE_CONFIG_MALLOC, &wrapped) == SQLITE_OK ? 0 : -1;
+}
+
+/* ---- The sweep ----------------------------------------------------------- */
+
+static sqlite3 *open_model(void) {
+  sqlite3 *db = sqldb_open(NULL);
+  assert_runs(db, "SELECT bert_load('" MODEL "', 'minilm'); CREATE TABLE sink(a, b)");
+  return db;
+}
+
+/* Runs a query to its end and mixes all its values into *digest, without any
+** allocation but SQLite's and ours. */
+static int digest_of(sqlite3 *db, const char *sql, uint64_t *digest) {
+  sqlite3_stmt *s = NULL;
+  int rc = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+  *digest = 1469598103934665603u;
+  if (rc == SQLITE_OK)
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW)
+      for (int i = 0; i < sqlite3_column_count(s); i++) {
+        int type = sqlite3_column_type(s, i);
+        int is_bytes = type == SQLITE_TEXT || type == SQLITE_BLOB;
+        sqlite3_int64 value = is_bytes ? sqlite3_column_bytes(s, i) : sqlite3_column_int64(s, i);
+        const unsigned char *bytes = is_bytes ? sqlite3_column_blob(s, i) : NULL;
+        *digest = (*digest ^ (uint64_t)type ^ (uint64_t)value << 8) * 1099511628211u;
+        for (int j = 0; bytes != NULL && j < value; j++)
+          *digest = (*digest ^ bytes[j]) * 1099511628211u;
+      }
+  sqlite3_finalize(s);
+  return rc;
+}
+
+/* A fresh encoder, so that its memory is allocated anew. */
+static void reload(sqlite3 *db) {
+  assert_runs(db, "SELECT bert_unload('minilm'); SELECT bert_load('" MODEL "', 'minilm')");
+}
+
+/* Runs `sql` with each of its allocations failing in turn, until none is left
+** to fail. The outcome is the right result or SQLITE_NOMEM, never another. */
+static void sweep(const char *sql, int once) {
+  sqlite3 *db = open_model();
+  sqlite3 *keeper = open_model(); /* keeps the model mapped */
+  uint64_t expected, found;
+  int clean = digest_of(db, sql, &expected); /* an error may be what it tests */
+  long k = 0, failed;
+  assert_true(clean == SQLITE_DONE || clean == SQLITE_ERROR);
+  do {
+    sqlite3_int64 before;
+    int rc;
+    reload(db);
+    before = sqlite3_memory_used();
+    fault_arm(k, once);
+    rc = digest_of(db, sql, &found);
+    failed = fault.failed;
+    fault_arm(-1, 0);
+    if (rc != SQLITE_NOMEM && rc != clean)
+      fail_msg("%s, allocation %ld: result %d, %s", sql, k, rc, sqlite3_errmsg(db));
+    if (rc == SQLITE_DONE && found != expected)
+      fail_msg("%s, allocation %ld: another result", sql, k);
+    reload(db);
+    if (sqlite3_memory_used() > before + 16384)
+      fail_msg("%s, allocation %ld: %lld bytes left", sql, k, sqlite3_memory_used() - before);
+    k++;
+  } while (failed > 0);
+  print_message("%ld allocations: %s\n", k - 1, sql);
+  assert_int_equal(digest_of(db, sql, &found), clean);
+  assert_true(found == expected);
+  assert_int_equal(sqlite3_close(db), SQLITE_OK);
+  assert_int_equal(sqlite3_close(keeper), SQLITE_OK);
+}
+
+static void test_faults(void **state) {
+  static const char *const queries[] = {
+      "SELECT count(*), group_concat(name) FROM bert_models",
+      "SELECT token, text, in_text FROM bert_tokens('time flies', '{\"text_b\":\"b\"}')",
+      "SELECT text FROM bert_chunks('a b c d e', 4, 1, '{\"model\":\"minilm\"}')",
+      "SELECT token, length(vector) FROM bert_hidden('time flies', 2, '{\"max_tokens\":3}')",
+      "SELECT key, length(embedding) FROM bert_embed_rows('VALUES (1, ''a b''), (''k'', 5), "
+      "(x''00'', "
+      "NULL)', '{\"dims\":8}')",
+      "INSERT INTO sink SELECT key, n_tokens FROM bert_embed_rows('VALUES (1, ''a b''), (2, 3)')",
+      "SELECT * FROM bert_hidden('a', 'b')",
+      "SELECT * FROM bert_tokens",
+      "SELECT * FROM bert_embed_rows('SELECT 1, 2, 3')",
+      "SELECT * FROM bert_embed_rows('SELECT 1, abs(-9223372036854775807 - 1)')"};
+  for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+    sweep(queries[i], 0);
+    sweep(queries[i], 1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults)};
+  return cmocka_run_group_tests_name("faults in tables", tests, install_allocator, NULL);
+}
