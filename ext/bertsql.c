@@ -34,11 +34,11 @@ enum { HOST_OLDEST = 3038000, HOST_IS_INTERRUPTED = 3041000, HOST_RESULT_SUBTYPE
 struct connection {
   sqlite3 *db;
   int owners;
-  int complete;          /* every function and table is registered */
+  int complete; /* every function and table is registered */
   settings settings;
-  loaded_model *models;  /* in the order of loading */
-  int64_t polled_at;     /* nanoseconds, when `interrupted` was last asked */
-  connection *next;      /* in process.connections */
+  loaded_model *models; /* in the order of loading */
+  int64_t polled_at;    /* nanoseconds, when `interrupted` was last asked */
+  connection *next;     /* in process.connections */
 };
 
 /* What all connections of the process share, behind `lock`. */
@@ -125,8 +125,10 @@ static int adopt_host(const sqlite3_api_routines *api, char **message) {
                         "to use bertsql from this one (%s) too, load a copy of the library file "
                         "under another path",
                         sqlite3_api->libversion(), api->libversion());
-  if (message != NULL) *message = text;
-  else api->free(text);
+  if (message != NULL)
+    *message = text;
+  else
+    api->free(text);
   return SQLITE_ERROR;
 }
 #else
@@ -134,8 +136,8 @@ static int adopt_host(const sqlite3_api_routines *api, char **message) {
   (void)api;
   if (host_has(HOST_OLDEST)) return SQLITE_OK;
   if (message != NULL)
-    *message = sqlite3_mprintf("bertsql needs SQLite 3.38 or later; this is %s",
-                               sqlite3_libversion());
+    *message =
+        sqlite3_mprintf("bertsql needs SQLite 3.38 or later; this is %s", sqlite3_libversion());
   return SQLITE_ERROR;
 }
 #endif
@@ -291,7 +293,8 @@ static int register_on(connection *c, char **message) {
   const char *failed = "";
   if (c->complete) return SQLITE_OK;
   int rc = register_everything(c, &failed);
-  if (rc == SQLITE_OK) c->complete = 1;
+  if (rc == SQLITE_OK)
+    c->complete = 1;
   else if (rc != SQLITE_NOMEM && message != NULL)
     *message = sqlite3_mprintf("bertsql could not register %s: %s", failed, sqlite3_errmsg(c->db));
   return rc;

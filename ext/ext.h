@@ -51,7 +51,7 @@ sqlite3 *connection_db(const connection *c);
 ** connection to SQLite, with connection_drop as its xDestroy: SQLite calls
 ** that when the registration goes, and also when it fails. */
 connection *connection_hold(connection *c);
-void connection_drop(void *c);
+void connection_drop(void *user);
 
 /* The file this library was loaded from, absolute; "" when that cannot be told. */
 const char *library_path(void);
@@ -90,7 +90,7 @@ typedef struct loaded_model {
 bert_status registry_find(connection *c, const char *name, loaded_model **out,
                           bert_error *error);
 bert_status registry_load(connection *c, const char *source, const char *name,
-                          const bert_open_options *options, loaded_model **out,
+                          const bert_open_options *open, loaded_model **out,
                           bert_error *error);
 bert_status registry_unload(connection *c, const char *name, bert_error *error);
 loaded_model *registry_first(connection *c); /* in the order of loading */

@@ -136,8 +136,7 @@ static bert_status embed(sqlite3_context *context, int argc, sqlite3_value **arg
   int dim;
   bert_status status = argc > 1 ? value_name(argv[1], &argument, error) : BERT_OK;
   if (status == BERT_OK) status = agree(argument, s->model, &model, error);
-  if (status == BERT_OK)
-    status = registry_find(function_connection(context), model, &m, error);
+  if (status == BERT_OK) status = registry_find(function_connection(context), model, &m, error);
   if (status == BERT_OK) status = embed_texts(m, &s->embed, &text, 1, &vector, &dim, error);
   if (status == BERT_OK) result_vector(context, vector, dim);
   return status;
@@ -240,8 +239,8 @@ static void call_similarity(sqlite3_context *context, int argc, sqlite3_value **
 
 /* Tokenizes text argument 0 with the model of argument 1; *tokens stays NULL
 ** for a NULL text and after an error, which is then the result. */
-static void tokenize(sqlite3_context *context, const char *function, int argc,
-                     sqlite3_value **argv, int only_used, bert_tokens **tokens) {
+static void tokenize(sqlite3_context *context, const char *function, int argc, sqlite3_value **argv,
+                     int only_used, bert_tokens **tokens) {
   bert_error error = {0};
   bert_text text;
   const char *model = NULL;
@@ -273,9 +272,8 @@ static void call_is_truncated(sqlite3_context *context, int argc, sqlite3_value 
 
 enum { PURE = SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
 
-const function_entry functions_embed[] = {
-    {"bert_embed", 1, 3, PURE, call_embed, 1},
-    {"bert_similarity", 2, 3, PURE, call_similarity, 0},
-    {"bert_token_count", 1, 2, PURE, call_token_count, 0},
-    {"bert_is_truncated", 1, 2, PURE, call_is_truncated, 0},
-    {NULL, 0, 0, 0, NULL, 0}};
+const function_entry functions_embed[] = {{"bert_embed", 1, 3, PURE, call_embed, 1},
+                                          {"bert_similarity", 2, 3, PURE, call_similarity, 0},
+                                          {"bert_token_count", 1, 2, PURE, call_token_count, 0},
+                                          {"bert_is_truncated", 1, 2, PURE, call_is_truncated, 0},
+                                          {NULL, 0, 0, 0, NULL, 0}};

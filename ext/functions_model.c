@@ -51,11 +51,12 @@ static void call_unload(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *name;
   bert_status status = required_name(argv[0], "name", &name, &error);
   if (status == BERT_OK) status = registry_unload(function_connection(context), name, &error);
-  if (status == BERT_OK) sqlite3_result_value(context, argv[0]);
-  else result_error(context, "bert_unload", &error);
+  if (status == BERT_OK)
+    sqlite3_result_value(context, argv[0]);
+  else
+    result_error(context, "bert_unload", &error);
 }
 
-const function_entry functions_model[] = {
-    {"bert_load", 1, 3, SQLITE_DIRECTONLY, call_load, 0},
-    {"bert_unload", 1, 1, SQLITE_DIRECTONLY, call_unload, 0},
-    {NULL, 0, 0, 0, NULL, 0}};
+const function_entry functions_model[] = {{"bert_load", 1, 3, SQLITE_DIRECTONLY, call_load, 0},
+                                          {"bert_unload", 1, 1, SQLITE_DIRECTONLY, call_unload, 0},
+                                          {NULL, 0, 0, 0, NULL, 0}};

@@ -57,8 +57,8 @@ static bert_status compare(sqlite3_context *context, sqlite3_value **argv, measu
   bert_status status = read_vector(context, argv, 0, &a, error);
   if (status == BERT_OK) status = read_vector(context, argv, 1, &b, error);
   if (status == BERT_OK && a.dim != b.dim)
-    status = error_set(error, BERT_ARGUMENT, "the vectors have different lengths, %d and %d",
-                       a.dim, b.dim);
+    status = error_set(error, BERT_ARGUMENT, "the vectors have different lengths, %d and %d", a.dim,
+                       b.dim);
   if (status == BERT_OK) {
     double result = between(a.data, b.data, (size_t)a.dim);
     if (!isnan(result)) sqlite3_result_double(context, result);
@@ -108,7 +108,8 @@ static void call_vector(sqlite3_context *context, int argc, sqlite3_value **argv
   }
   if (vector_from_json(text, &vector, &dim, &error) == BERT_OK)
     result_vector(context, vector, dim);
-  else result_error(context, "bert_vector", &error);
+  else
+    result_error(context, "bert_vector", &error);
 }
 
 /* JSON has no word for a number that is not finite. */

@@ -37,13 +37,13 @@ static bert_status wrong(const option_spec *spec, const json_value *value, const
                    found);
 }
 
-static bert_status wrong_number(const option_spec *spec, const json_value *value,
-                                const char *noun, double no_limit, bert_error *error) {
+static bert_status wrong_number(const option_spec *spec, const json_value *value, const char *noun,
+                                double no_limit, bert_error *error) {
   char what[120];
   if (spec->high < no_limit)
-    sqlite3_snprintf((int)sizeof what, what, "%s from %.15g to %.15g", noun, spec->low,
-                     spec->high);
-  else sqlite3_snprintf((int)sizeof what, what, "%s of at least %.15g", noun, spec->low);
+    sqlite3_snprintf((int)sizeof what, what, "%s from %.15g to %.15g", noun, spec->low, spec->high);
+  else
+    sqlite3_snprintf((int)sizeof what, what, "%s of at least %.15g", noun, spec->low);
   return wrong(spec, value, what, error);
 }
 
@@ -58,8 +58,7 @@ static bert_status unknown(const char *key, const option_spec *specs, size_t cou
   }
   char shown[260];
   sqlite3_snprintf((int)sizeof shown, shown, "%!.60s", key);
-  return error_set(error, BERT_ARGUMENT, "unknown option \"%s\"; the options are %s", shown,
-                   list);
+  return error_set(error, BERT_ARGUMENT, "unknown option \"%s\"; the options are %s", shown, list);
 }
 
 /* ---- Values ------------------------------------------------------------ */
@@ -186,10 +185,11 @@ bert_status options_parse(const char *function, sqlite3_value *value, const opti
   if (o == NULL) return error_nomem(error, "reading the options");
   o->document = NULL;
   bert_status status = parse_object(function, text, o, error);
+  if (status == BERT_OK) status = read_members(json_root(o->document), specs, count, target, error);
   if (status == BERT_OK)
-    status = read_members(json_root(o->document), specs, count, target, error);
-  if (status == BERT_OK) *out = o;
-  else options_free(o);
+    *out = o;
+  else
+    options_free(o);
   return status;
 }
 

@@ -175,8 +175,7 @@ static bert_status load_named(connection *c, const char *source, const char *nam
 }
 
 bert_status registry_load(connection *c, const char *source, const char *name,
-                          const bert_open_options *open, loaded_model **out,
-                          bert_error *error) {
+                          const bert_open_options *open, loaded_model **out, bert_error *error) {
   if (source[0] == 0)
     return error_set(error, BERT_ARGUMENT, "the source is empty; it is a directory or a hub id");
   if (name != NULL && name[0] == 0)
@@ -227,7 +226,8 @@ static int look_below(const char *library, const char *below, place *p, sqlite3_
   if (found) {
     p->source = sqlite3_mprintf("%s", real);
     p->name = name_behind(path);
-  } else sqlite3_str_appendf(looked, "%s%s", sqlite3_str_length(looked) > 0 ? ", " : "", path);
+  } else
+    sqlite3_str_appendf(looked, "%s%s", sqlite3_str_length(looked) > 0 ? ", " : "", path);
   sqlite3_free(path);
   return !found || (p->source != NULL && p->name != NULL);
 }
@@ -292,8 +292,7 @@ static bert_status open_default(connection *c, const char *name, loaded_model **
   return status;
 }
 
-bert_status registry_find(connection *c, const char *name, loaded_model **out,
-                          bert_error *error) {
+bert_status registry_find(connection *c, const char *name, loaded_model **out, bert_error *error) {
   loaded_model *m = name != NULL ? find_name(c, name) : registry_first(c);
   if (m == NULL) {
     bert_status status = open_default(c, name, &m, error);

@@ -196,8 +196,10 @@ void result_json_str(sqlite3_context *context, sqlite3_str *out) {
   int rc = sqlite3_str_errcode(out);
   int size = sqlite3_str_length(out);
   char *json = sqlite3_str_finish(out);
-  if (rc == SQLITE_TOOBIG) sqlite3_result_error_toobig(context);
-  else if (rc != SQLITE_OK || json == NULL) sqlite3_result_error_nomem(context);
+  if (rc == SQLITE_TOOBIG)
+    sqlite3_result_error_toobig(context);
+  else if (rc != SQLITE_OK || json == NULL)
+    sqlite3_result_error_nomem(context);
   else {
     result_json(context, json, size);
     return;
@@ -235,10 +237,14 @@ void json_append_text(sqlite3_str *out, const char *text, size_t size) {
   sqlite3_str_appendchar(out, 1, '"');
   for (size_t i = 0; i < size;) {
     size_t n = character_size(bytes + i, size - i);
-    if (n == 0) sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
-    else if (bytes[i] == '"' || bytes[i] == '\\') sqlite3_str_appendf(out, "\\%c", bytes[i]);
-    else if (bytes[i] < 0x20) sqlite3_str_appendf(out, "\\u%04x", bytes[i]);
-    else sqlite3_str_append(out, text + i, (int)n);
+    if (n == 0)
+      sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
+    else if (bytes[i] == '"' || bytes[i] == '\\')
+      sqlite3_str_appendf(out, "\\%c", bytes[i]);
+    else if (bytes[i] < 0x20)
+      sqlite3_str_appendf(out, "\\u%04x", bytes[i]);
+    else
+      sqlite3_str_append(out, text + i, (int)n);
     i += n > 0 ? n : 1;
   }
   sqlite3_str_appendchar(out, 1, '"');

@@ -13,8 +13,8 @@
 
 int sqldb_load(sqlite3 *db, const char *file, char **message) {
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
-  return sqlite3_load_extension(db, file != NULL ? file : BERTSQL_LIBRARY,
-                                "sqlite3_bertsql_init", message);
+  return sqlite3_load_extension(db, file != NULL ? file : BERTSQL_LIBRARY, "sqlite3_bertsql_init",
+                                message);
 }
 
 sqlite3 *sqldb_open(const char *path) {
@@ -43,8 +43,7 @@ static void append_column(sqlite3_str *out, sqlite3_stmt *statement, int column)
       sqlite3_str_appendf(out, "%02x", blob[i]);
     sqlite3_str_appendall(out, "'");
     break;
-  default:
-    sqlite3_str_appendall(out, (const char *)sqlite3_column_text(statement, column));
+  default: sqlite3_str_appendall(out, (const char *)sqlite3_column_text(statement, column));
   }
 }
 

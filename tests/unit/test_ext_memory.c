@@ -25,7 +25,7 @@ static sqlite3_mem_methods real;
 static long countdown; /* 0: never fails; 1: the next request does */
 static int persistent; /* 1: and all after it */
 static long failures;
-static long blocks;    /* given out and not yet returned */
+static long blocks; /* given out and not yet returned */
 
 static int fails(void) {
   if (countdown == 0) return 0;
@@ -194,10 +194,9 @@ static void every_allocation_of_the_extension_may_fail(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_allocation_of_a_function_may_fail),
-      cmocka_unit_test(every_allocation_of_an_error_may_fail),
-      cmocka_unit_test(every_allocation_of_loading_may_fail),
-      cmocka_unit_test(every_allocation_of_the_extension_may_fail)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_of_a_function_may_fail),
+                                     cmocka_unit_test(every_allocation_of_an_error_may_fail),
+                                     cmocka_unit_test(every_allocation_of_loading_may_fail),
+                                     cmocka_unit_test(every_allocation_of_the_extension_may_fail)};
   return cmocka_run_group_tests(tests, install, NULL);
 }
