@@ -89,16 +89,18 @@ void registry_clear(connection *c) {
 /* no model "x" is loaded; the names are a, b */
 static bert_status unknown_name(connection *c, const char *name, bert_error *error) {
   const loaded_model *m = registry_first(c);
+  char shown[320];
+  sqlite3_snprintf((int)sizeof shown, shown, "%!.80s", name);
   if (m == NULL)
     return error_set(error, BERT_ARGUMENT,
                      "no model \"%s\" is loaded, nor any other; bert_load(source, '%s') opens one "
                      "under this name",
-                     name, name);
+                     shown, shown);
   sqlite3_str *list = sqlite3_str_new(NULL);
   for (; m != NULL; m = m->next) sqlite3_str_appendf(list, "%s%s", m->name, m->next ? ", " : "");
   char *names = sqlite3_str_finish(list);
   if (names == NULL) return error_nomem(error, "listing the models");
-  error_set(error, BERT_ARGUMENT, "no model \"%s\" is loaded; the names are %s", name, names);
+  error_set(error, BERT_ARGUMENT, "no model \"%s\" is loaded; the names are %s", shown, names);
   sqlite3_free(names);
   return BERT_ARGUMENT;
 }

@@ -79,8 +79,7 @@ bert_status value_name(sqlite3_value *value, const char **name, bert_error *erro
     return nomem ? error_nomem(error, "reading a name") : BERT_OK;
   if (text.data == NULL) text.data = "";
   if (strlen(text.data) != text.size)
-    return error_set(error, BERT_ARGUMENT, "the name \"%.100s\" goes on after a NUL byte",
-                     text.data);
+    return error_set(error, BERT_ARGUMENT, "a name cannot hold a NUL byte");
   *name = text.data;
   return BERT_OK;
 }

@@ -61,12 +61,13 @@ static const struct {
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
 static bert_status unknown_key(const char *key, bert_error *error) {
-  char list[100] = "";
+  char list[100] = "", shown[320];
+  sqlite3_snprintf((int)sizeof shown, shown, "%!.80s", key);
   for (int i = 0; i < KEYS; i++) {
     size_t used = strlen(list);
     sqlite3_snprintf((int)(sizeof list - used), list + used, "%s%s", i ? ", " : "", keys[i].key);
   }
-  return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"; the keys are %s", key, list);
+  return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"; the keys are %s", shown, list);
 }
 
 /* bert_set(key, value): returns the value now in force. */
