@@ -275,6 +275,9 @@ typedef struct table_function {
   /* Result `column`, counted over visible, then hidden columns. */
   bert_status (*column)(void *cursor, sqlite3_context *context, int column,
                         bert_error *error);
+  /* Which row of all the call has this is, counted from 0. NULL where start
+  ** leaves none out. */
+  sqlite3_int64 (*row)(const void *cursor);
   void (*clear)(void *cursor); /* frees what start and next made, also after
                                   they failed half way; may be called twice */
 } table_function;

@@ -19,6 +19,11 @@
 **   bit 8 … 30   result column i - 8, if it is pushable
 **
 ** idxStr is the mask of the result columns that are read, in decimal.
+**
+** A rowid has the number of the row, from 1, in its low 32 bits and a hash of
+** the arguments above. SQLite takes rows with equal rowids for the same row when
+** it joins the parts of `(in_text = 'a' AND …) OR (in_text = 'b' AND …)`, so the
+** same row of two calls must have two, and of two scans of one call only one.
 */
 #include "ext.h"
 
@@ -42,9 +47,10 @@ typedef struct table {
 typedef struct table_cursor {
   sqlite3_vtab_cursor base;
   sqlite3_value *values[SLOTS]; /* copies; NULL where not given, or SQL NULL */
-  sqlite3_int64 rowid;
-  int empty; /* 1: no rows, and `own` is not to be asked */
-  void *own; /* the file's struct */
+  sqlite3_int64 call;           /* hash of the arguments, in the high half of rowids */
+  sqlite3_int64 row;            /* counted from 0 */
+  int empty;                    /* 1: no rows, and `own` is not to be asked */
+  void *own;                    /* the file's struct */
 } table_cursor;
 
 /* ---- Columns ----------------------------------------------------------- */
@@ -250,6 +256,24 @@ static int take_values(table_cursor *c, unsigned given, sqlite3_value **argv) {
   return SQLITE_OK;
 }
 
+/* FNV-1a over type, length and bytes of each argument. The bytes are those of
+** the text, except of a BLOB. */
+static sqlite3_int64 hash_arguments(const table_cursor *c) {
+  uint32_t hash = 2166136261u;
+  for (int slot = 0; slot < FIRST_PUSHED; slot++) {
+    sqlite3_value *value = c->values[slot];
+    int type = value != NULL ? sqlite3_value_type(value) : SQLITE_NULL, size;
+    const unsigned char *bytes;
+    hash = (hash ^ (uint32_t)type) * 16777619u;
+    if (value == NULL) continue;
+    bytes = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
+    size = bytes != NULL ? sqlite3_value_bytes(value) : 0;
+    hash = (hash ^ (uint32_t)size) * 16777619u;
+    for (int i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 16777619u;
+  }
+  return (sqlite3_int64)(hash >> 1) << 32;
+}
+
 static bert_status check_arguments(const table_module *m, unsigned given, bert_error *error) {
   unsigned required = (1u << m->f->required) - 1;
   if ((given & required) != required) return error_set(error, BERT_ARGUMENT, "%s", m->f->usage);
@@ -266,12 +290,13 @@ static int table_filter(sqlite3_vtab_cursor *base, int number, const char *used,
   bert_error error = {0};
   (void)argc;
   cursor_clear(c);
-  c->rowid = 1;
+  c->row = 0;
   c->empty = 1;
   if (check_arguments(m, (unsigned)number, &error) != BERT_OK)
     return vtab_error(base->pVtab, m->f->name, &error);
   if (take_values(c, (unsigned)number, argv) != SQLITE_OK) return SQLITE_NOMEM;
   if (m->f->required > 0 && c->values[0] == NULL) return SQLITE_OK;
+  c->call = m->arguments > 0 ? hash_arguments(c) : 0;
   call.used = used != NULL ? strtoull(used, NULL, 10) : UINT64_MAX;
   if (m->f->start(c->own, &call, &error) != BERT_OK)
     return vtab_error(base->pVtab, m->f->name, &error);
@@ -283,7 +308,7 @@ static int table_next(sqlite3_vtab_cursor *base) {
   table_cursor *c = (table_cursor *)base;
   const table_function *f = module_of(c)->f;
   bert_error error = {0};
-  c->rowid++;
+  c->row++;
   if (f->next(c->own, &error) == BERT_OK) return SQLITE_OK;
   c->empty = 1;
   return vtab_error(base->pVtab, f->name, &error);
@@ -309,7 +334,9 @@ static int table_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int
 }
 
 static int table_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out) {
-  *out = ((table_cursor *)base)->rowid;
+  const table_cursor *c = (const table_cursor *)base;
+  const table_function *f = module_of(c)->f;
+  *out = c->call + (f->row != NULL ? f->row(c->own) : c->row) + 1;
   return SQLITE_OK;
 }
 

@@ -76,6 +76,10 @@ static int hidden_at_end(const void *cursor) {
   return h->row >= h->count;
 }
 
+static sqlite3_int64 hidden_row(const void *cursor) {
+  return (sqlite3_int64)((const hidden_cursor *)cursor)->row;
+}
+
 static void result_hidden(sqlite3_context *context, const hidden_cursor *h) {
   int width = bert_describe(h->source.model->model)->hidden_size;
   const float *vectors = h->pass != NULL ? bert_pass_hidden(h->pass, h->layer) : NULL;
@@ -113,5 +117,6 @@ const table_function table_hidden = {
     .next = hidden_next,
     .at_end = hidden_at_end,
     .column = hidden_column,
+    .row = hidden_row,
     .clear = hidden_clear,
 };
