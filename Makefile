@@ -103,7 +103,8 @@ write_if_changed = @mkdir -p $(@D); printf '%s\n' '$1' | cmp -s - $@ || printf '
 .PHONY: FORCE
 FORCE:
 
-# One short line a step; V=1 shows the commands.
+# One short line a step; V=1 shows the commands. What is linked takes its name
+# when it is whole, so that a running program never meets half a library.
 say = $(if $(V),,@printf '  %-5s %s\n' '$1' '$@';)
 
 # $1: variant
@@ -131,20 +132,20 @@ $$(obj_$1)/tests/%.o: tests/%.c $$(obj_$1)/flags | $$(installed)
 	$$(call say,CC) $$(CC) $$(flags_of_$1) $$(test_flags) -DBERTSQL_LIBRARY='"$$(out_$1)/bertsql"' -MMD -MP -c -o $$@ $$<
 
 $$(out_$1)/libencoder.a: $$(encoder_$1) $$(obj_$1)/sources
-	@mkdir -p $$(@D); rm -f $$@
-	$$(call say,AR) $$(AR) rcs $$@ $$(encoder_$1)
+	@mkdir -p $$(@D); rm -f $$@.new
+	$$(call say,AR) $$(AR) rcs $$@.new $$(encoder_$1) && mv -f $$@.new $$@
 
 $$(out_$1)/bertsql.so: $$(ext_$1) $$(out_$1)/libencoder.a $$(obj_$1)/exports.map
-	$$(call say,LINK) $$(CC) $$(flags_of_$1) -shared -o $$@ $$(ext_$1) $$(out_$1)/libencoder.a \
+	$$(call say,LINK) $$(CC) $$(flags_of_$1) -shared -o $$@.new $$(ext_$1) $$(out_$1)/libencoder.a \
 	  -Wl,--exclude-libs,ALL -Wl,--version-script,$$(obj_$1)/exports.map -Wl,--as-needed \
-	  -Wl,-soname,bertsql.so $$(link_$1) $$(LDFLAGS) $$(openblas) $$(utf8proc) -lm $$(LDLIBS)
+	  -Wl,-soname,bertsql.so $$(link_$1) $$(LDFLAGS) $$(openblas) $$(utf8proc) -lm $$(LDLIBS) && mv -f $$@.new $$@
 
 $$(obj_$1)/exports.map: $$(obj_$1)/flags
 	@printf '{ global: sqlite3_bertsql_init; local: *; };\n' > $$@
 
 $$(obj_$1)/libsupport.a: $$(support_$1) $$(obj_$1)/sources
-	@mkdir -p $$(@D); rm -f $$@
-	$$(call say,AR) $$(AR) rcs $$@ $$(support_$1)
+	@mkdir -p $$(@D); rm -f $$@.new
+	$$(call say,AR) $$(AR) rcs $$@.new $$(support_$1) && mv -f $$@.new $$@
 
 $$(tests_$1): build/$1/%: $$(obj_$1)/tests/unit/%.o $$(obj_$1)/libsupport.a $$(out_$1)/libencoder.a
 	@mkdir -p $$(@D)

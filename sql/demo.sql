@@ -1,26 +1,18 @@
 -- What `make demo` shows: a table of texts, its embeddings, a search by meaning.
 -- Runs in the sqlite3 shell, where load_extension('bertsql') must find the
--- library and the library its default model.
-
-.print
-.print 1. Load bertsql into SQLite, and see which model it will use.
-.print
+-- library and the library its default model. The shell echoes what it runs.
 .echo on
+
+-- 1. Load bertsql into SQLite, and see which model it uses.
 SELECT load_extension('bertsql');
 .mode box --wrap 66 --wordwrap on
 SELECT bert_version() AS version, length(bert_embed('hello')) / 4 AS numbers_per_text;
 SELECT name, family, layers, heads, dim, max_tokens, pooling FROM bert_models;
-.echo off
 
-.print
-.print 2. A table of short texts, as an app might keep them.
-.print
-.echo on
+-- 2. A table of short texts, as an app might keep them.
 CREATE TABLE docs(id INTEGER PRIMARY KEY, topic TEXT, body TEXT, emb BLOB);
-.echo off
-.print INSERT INTO docs(topic, body) VALUES …  (30 rows: help desk, kitchen, travel, nature, money, music)
 INSERT INTO docs(topic, body) VALUES
-  ('help desk', 'To reset a forgotten password, follow the link in the e-mail we send you.'),
+  ('help desk', 'To reset a forgotten password, follow the link we e-mail you.'),
   ('help desk', 'The printer shows paper jam although the tray is empty.'),
   ('help desk', 'Restart the router and wait two minutes if the connection drops.'),
   ('help desk', 'Two-factor codes are valid for thirty seconds only.'),
@@ -51,45 +43,26 @@ INSERT INTO docs(topic, body) VALUES
   ('music',     'Vinyl records should stand upright, away from the heater.'),
   ('music',     'The singer forgot the second verse and hummed it instead.');
 
-.print
-.print 3. One UPDATE gives every row its embedding: a vector of 384 numbers.
-.print
-.echo on
+-- 3. One UPDATE gives every row its embedding, a vector of 384 numbers.
 UPDATE docs SET emb = bert_embed(body);
-SELECT id, topic, body, length(emb) AS bytes FROM docs WHERE id % 6 = 1;
-.echo off
+SELECT id, topic, body, length(emb) AS bytes FROM docs WHERE id % 10 = 1;
 
-.print
-.print 4. Search by meaning. None of these rows shares a telling word with its question.
-.print
-.echo on
-SELECT round(bert_cosine(emb, bert_embed('I cannot log in to my account')), 3) AS cosine, topic, body
-  FROM docs ORDER BY bert_cosine(emb, bert_embed('I cannot log in to my account')) DESC LIMIT 5;
+-- 4. Search by meaning: the answers hardly share a word with the questions.
+SELECT round(bert_cosine(emb, bert_embed('I cannot log in')), 3) AS cosine, topic, body
+  FROM docs ORDER BY bert_cosine(emb, bert_embed('I cannot log in')) DESC LIMIT 5;
 SELECT round(bert_cosine(emb, bert_embed('somebody took my wallet')), 3) AS cosine, topic, body
   FROM docs ORDER BY 1 DESC LIMIT 3;
-SELECT round(bert_cosine(emb, bert_embed('how animals get through the cold season')), 3) AS cosine, topic, body
-  FROM docs ORDER BY 1 DESC LIMIT 3;
-.echo off
+SELECT round(bert_cosine(emb, bert_embed('how animals get through the cold season')), 3) AS cosine,
+       topic, body FROM docs ORDER BY 1 DESC LIMIT 3;
 
-.print
-.print 5. It is plain SQL: which topics lie nearest to each other?
-.print
-.echo on
-SELECT a.topic, b.topic AS nearest, round(max(mean), 3) AS mean_cosine FROM (
-    SELECT x.topic AS a, y.topic AS b, avg(bert_cosine(x.emb, y.emb)) AS mean
-      FROM docs x JOIN docs y ON x.topic <> y.topic GROUP BY 1, 2)
-  JOIN (SELECT DISTINCT topic FROM docs) a ON a.topic = a
-  JOIN (SELECT DISTINCT topic FROM docs) b ON b.topic = b
-  GROUP BY a.topic ORDER BY 3 DESC;
-.echo off
+-- 5. It is plain SQL: file new texts under the topic of the row nearest to them.
+CREATE TABLE inbox(body TEXT);
+INSERT INTO inbox VALUES ('Where can I leave my bags?'), ('My screen stays black.'),
+  ('How long do I boil an egg?'), ('Is my loan getting more expensive?'), ('Why do bats hang upside down?');
+SELECT inbox.body, docs.topic, round(max(bert_cosine(docs.emb, bert_embed(inbox.body))), 3) AS cosine,
+       docs.body AS nearest FROM inbox JOIN docs GROUP BY inbox.rowid;
 
-.print
-.print 6. What the model sees: the tokens of a text, with their places in it.
-.print
-.echo on
-SELECT pos, id, token, start, stop, word, special
-  FROM bert_tokens('Swifts hibernate? Unbelievable!');
-.echo off
+-- 6. What the model sees: the tokens of a text, with their places in it.
+SELECT pos, id, token, start, stop, word, special FROM bert_tokens('Swifts hibernate? Unbelievable!');
 
-.print
-.print Next: make shell, then SELECT load_extension('bertsql'); README.md lists every function.
+-- Next: make shell, then SELECT load_extension('bertsql'); README.md has every function.

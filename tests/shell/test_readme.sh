@@ -8,12 +8,12 @@ source tests/tools/shell_output.sh
 # All examples in one session, in their order, as a reader would type them.
 run_examples() {
   awk -v folder="$1" -f tests/docs/examples.awk README.md
-  run_sqlite -cmd '.mode box' -cmd ".load bertsql" :memory: <"$1/session.sql" 2>&1 | plain_errors
+  run_sqlite -cmd '.mode box --wrap 100' -cmd ".load bertsql" :memory: <"$1/session.sql" 2>&1 | plain_errors
 }
 
 # The lines of the demo's output from its question to its answer.
 demo_excerpt() {
-  run_sqlite :memory: <sql/demo.sql 2>&1 | awk '/^4\. /, /^└/'
+  run_sqlite :memory: <sql/demo.sql 2>&1 | awk '/^-- 4\. /, /^└/'
 }
 
 # Writes what is printed now into README.md.

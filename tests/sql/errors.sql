@@ -2,7 +2,7 @@
 SELECT bert_embed();
 SELECT bert_embed('a', 'b', 'c', 'd');
 SELECT bert_embed('a', 'nomodel');
-SELECT bert_embed('a');
+SELECT length(bert_embed('a'));
 SELECT bert_embed('a', 'nomodel');
 SELECT bert_embed('a', NULL, 'not json');
 SELECT bert_embed('a', NULL, '[1]');

@@ -4,4 +4,5 @@ set -eu
 echo
 echo "A session in the sqlite3 shell, from sql/demo.sql:"
 export LD_LIBRARY_PATH="$(pwd)/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-exec sqlite3 -batch -init /dev/null :memory: <sql/demo.sql
+sqlite3 -batch -init /dev/null :memory: <sql/demo.sql
+echo
