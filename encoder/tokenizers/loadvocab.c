@@ -1,0 +1,137 @@
+/*
+** loadvocab.c: vocab.txt and tokenizer_config.json into a tokenizer, as
+** transformers' BertTokenizer reads them when there is no tokenizer.json.
+*/
+#include "../files/files.h"
+#include "pipeline.h"
+
+#include <string.h>
+
+enum { VOCAB_MAX_BYTES = 256 << 20 };
+
+/* The end of the line that begins at `at`, and in *next where the one after it
+** begins: Python's universal newlines. */
+static size_t line_end(const char *text, size_t size, size_t at, size_t *next) {
+  size_t end = at;
+  while (end < size && text[end] != '\n' && text[end] != '\r') end++;
+  *next = end < size ? end + 1 : size;
+  if (end + 1 < size && text[end] == '\r' && text[end + 1] == '\n') *next = end + 2;
+  return end;
+}
+
+static int is_utf8(const char *text, size_t size) {
+  for (size_t at = 0; at < size;) {
+    size_t start = at;
+    if (unicode_next(text, size, &at) == 0xFFFD &&
+        (at - start != 3 || (unsigned char)text[start] != 0xEF ||
+         (unsigned char)text[start + 1] != 0xBF || (unsigned char)text[start + 2] != 0xBD))
+      return 0;
+  }
+  return 1;
+}
+
+static bert_status read_lines(vocabulary *v, char *text, size_t size, bert_error *error) {
+  int64_t line = 0;
+  for (size_t at = 0, next = 0; at < size; at = next, line++) {
+    size_t end = line_end(text, size, at, &next);
+    bert_status status;
+    if (!is_utf8(text + at, end - at))
+      return error_set(error, BERT_INVALID, "line %lld is not UTF-8", (long long)line + 1);
+    text[end] = '\0'; /* for error texts; the file has one more byte */
+    status = vocabulary_add(v, (bert_text){text + at, end - at}, line, error);
+    if (status != BERT_OK) return status;
+  }
+  return vocabulary_close(v, error);
+}
+
+/* A special token that the file gives as its text or as an object. */
+static bert_status add_special(tokenizer *t, const json_value *json, const char *text,
+                               int32_t *id, bert_error *error) {
+  added_token token = {0};
+  bert_status status = BERT_OK;
+  if (json != NULL && json->type == JSON_OBJECT)
+    status = load_added_token(json, &token, error);
+  else if (json != NULL && json->type == JSON_STRING)
+    token.content = (bert_text){json->string, json->size};
+  else if (json == NULL || json->type == JSON_NULL)
+    token.content = (bert_text){text, strlen(text)};
+  else
+    status = error_set(error, BERT_INVALID, "it is %s, not a string", json_type_name(json->type));
+  if (status == BERT_OK && token.content.size == 0)
+    status = error_set(error, BERT_INVALID, "it is empty");
+  if (status == BERT_OK) status = added_add(&t->added, &t->vocabulary, &token, -1, error);
+  if (status != BERT_OK) return status;
+  for (size_t i = 0; i < t->added.count && id != NULL; i++)
+    if (t->added.tokens[i].content.size == token.content.size &&
+        memcmp(t->added.tokens[i].content.data, token.content.data, token.content.size) == 0)
+      *id = t->added.tokens[i].id;
+  return BERT_OK;
+}
+
+/* added_tokens_decoder: {"103": {"content": "[MASK]", …}, …} */
+static bert_status add_decoder(tokenizer *t, const json_value *json, bert_error *error) {
+  if (json == NULL || json->type != JSON_OBJECT) return BERT_OK;
+  for (const json_value *i = json->first; i != NULL; i = i->next) {
+    added_token token = {0};
+    bert_status status = load_added_token(i, &token, error);
+    if (status == BERT_OK) status = added_add(&t->added, &t->vocabulary, &token, -1, error);
+    if (status != BERT_OK) return status;
+  }
+  return BERT_OK;
+}
+
+/* The special tokens, and the templates made of them. */
+static bert_status add_tokens(tokenizer *t, const json_value *config, bert_error *error) {
+  static const char *const names[][2] = {{"unk_token", "[UNK]"}, {"sep_token", "[SEP]"},
+                                         {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
+                                         {"mask_token", "[MASK]"}};
+  int32_t ids[5] = {0};
+  bert_status status = add_decoder(t, json_get(config, "added_tokens_decoder"), error);
+  if (status != BERT_OK) return error_prefix(error, "added_tokens_decoder");
+  for (int i = 0; i < 5; i++)
+    if (add_special(t, json_get(config, names[i][0]), names[i][1], &ids[i], error) != BERT_OK)
+      return error_prefix(error, "%s", names[i][0]);
+  t->wordpiece.unknown = ids[0];
+  if (vocabulary_text(&t->vocabulary, ids[0]).data == NULL)
+    return error_set(error, BERT_INVALID, "the unknown token is not in vocab.txt");
+  return postprocessor_bert(&t->postprocessor, ids[3], ids[1], error);
+}
+
+static bert_status read_config(tokenizer *t, const json_value *config, int *steps,
+                               bert_error *error) {
+  int lower = 1, chinese = 1, strip;
+  bert_status status = json_get_bool(config, "do_lower_case", &lower, error);
+  if (status == BERT_OK)
+    status = json_get_bool(config, "tokenize_chinese_chars", &chinese, error);
+  strip = lower;
+  if (status == BERT_OK) status = json_get_bool(config, "strip_accents", &strip, error);
+  *steps = NORMALIZER_CLEAN | (chinese ? NORMALIZER_CHINESE : 0) |
+           (strip ? NORMALIZER_STRIP : 0) | (lower ? NORMALIZER_LOWER : 0);
+  if (status == BERT_OK) status = add_tokens(t, config, error);
+  if (status != BERT_OK) return error_prefix(error, "tokenizer_config.json");
+  return BERT_OK;
+}
+
+bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert_error *error) {
+  char *text = NULL;
+  size_t size = 0;
+  json_document *config = NULL;
+  uint32_t node;
+  bert_status status =
+      file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 0, &text, &size, error);
+  if (status != BERT_OK) return status;
+  status = read_lines(&t->vocabulary, text, size, error);
+  memory_free(text);
+  if (status != BERT_OK) return error_prefix(error, "vocab.txt");
+  t->model = MODEL_WORDPIECE;
+  t->pretokenizer = PRETOKENIZER_BERT;
+  t->wordpiece.max_chars = 100;
+  node = trie_step(&t->vocabulary.trie, t->vocabulary.trie.root, '#');
+  t->wordpiece.continuation =
+      node == TRIE_NONE ? TRIE_NONE : trie_step(&t->vocabulary.trie, node, '#');
+  status = file_read_json(directory, "tokenizer_config.json", 1, JSON_OBJECT, &config, error);
+  if (status != BERT_OK) return status;
+  status = read_config(t, config == NULL ? NULL : json_root(config), steps, error);
+  json_free(config);
+  return status;
+}
