@@ -29,12 +29,14 @@ expect_failure() {
 }
 
 run_tests() {
-  local tests name number=0 failed=0 log status
+  local tests name number=0 failed=0 log status outer
   tests=$(declare -F | awk '$3 ~ /^test_/ { print $3 }')
   echo "1..$(wc -w <<<"$tests")"
   for name in $tests; do
     number=$((number + 1))
-    work=$(mktemp -d)
+    outer=$(mktemp -d)
+    work=$outer/work # with nothing strange in the folder above
+    mkdir "$work"
     # Not as the condition of an if: bash would ignore errexit in all of it.
     log=$( (set -eu; "$name") 2>&1)
     status=$?
@@ -45,7 +47,7 @@ run_tests() {
       sed 's/^/# /' <<<"$log"
       failed=1
     fi
-    rm -rf "$work"
+    rm -rf "$outer"
   done
   exit $failed
 }
