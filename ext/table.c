@@ -256,22 +256,35 @@ static int take_values(table_cursor *c, unsigned given, sqlite3_value **argv) {
   return SQLITE_OK;
 }
 
-/* FNV-1a over type, length and bytes of each argument. The bytes are those of
-** the text, except of a BLOB. */
-static sqlite3_int64 hash_arguments(const table_cursor *c) {
-  uint32_t hash = 2166136261u;
-  for (int slot = 0; slot < FIRST_PUSHED; slot++) {
-    sqlite3_value *value = c->values[slot];
-    int type = value != NULL ? sqlite3_value_type(value) : SQLITE_NULL, size;
-    const unsigned char *bytes;
-    hash = (hash ^ (uint32_t)type) * 16777619u;
-    if (value == NULL) continue;
-    bytes = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
-    size = bytes != NULL ? sqlite3_value_bytes(value) : 0;
-    hash = (hash ^ (uint32_t)size) * 16777619u;
-    for (int i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 16777619u;
+static uint32_t hash_bytes(uint32_t hash, const void *bytes, size_t size) {
+  const unsigned char *b = bytes; /* FNV-1a */
+  for (size_t i = 0; i < size; i++) hash = (hash ^ b[i]) * 16777619u;
+  return hash;
+}
+
+/* Numbers are not read as text: without memory, that makes them NULL. */
+static int hash_argument(uint32_t *hash, sqlite3_value *value) {
+  int type = value != NULL ? sqlite3_value_type(value) : SQLITE_NULL;
+  sqlite3_int64 number = type == SQLITE_INTEGER ? sqlite3_value_int64(value) : type;
+  double real = type == SQLITE_FLOAT ? sqlite3_value_double(value) : 0;
+  *hash = hash_bytes(hash_bytes(*hash, &number, sizeof(number)), &real, sizeof(real));
+  if (type == SQLITE_TEXT && sqlite3_value_text(value) == NULL) return SQLITE_NOMEM;
+  if (type == SQLITE_TEXT || type == SQLITE_BLOB) {
+    const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
+    *hash = hash_bytes(*hash, bytes, (size_t)sqlite3_value_bytes(value));
   }
-  return (sqlite3_int64)(hash >> 1) << 32;
+  return SQLITE_OK;
+}
+
+static int hash_arguments(table_cursor *c) {
+  uint32_t hash = 2166136261u;
+  int rc = SQLITE_OK;
+  c->call = 0;
+  if (module_of(c)->arguments == 0) return SQLITE_OK;
+  for (int slot = 0; slot < FIRST_PUSHED && rc == SQLITE_OK; slot++)
+    rc = hash_argument(&hash, c->values[slot]);
+  c->call = (sqlite3_int64)(hash >> 1) << 32;
+  return rc;
 }
 
 static bert_status check_arguments(const table_module *m, unsigned given, bert_error *error) {
@@ -296,7 +309,7 @@ static int table_filter(sqlite3_vtab_cursor *base, int number, const char *used,
     return vtab_error(base->pVtab, m->f->name, &error);
   if (take_values(c, (unsigned)number, argv) != SQLITE_OK) return SQLITE_NOMEM;
   if (m->f->required > 0 && c->values[0] == NULL) return SQLITE_OK;
-  c->call = m->arguments > 0 ? hash_arguments(c) : 0;
+  if (hash_arguments(c) != SQLITE_OK) return SQLITE_NOMEM;
   call.used = used != NULL ? strtoull(used, NULL, 10) : UINT64_MAX;
   if (m->f->start(c->own, &call, &error) != BERT_OK)
     return vtab_error(base->pVtab, m->f->name, &error);
