@@ -113,7 +113,7 @@ static bert_status read_sizes(const json_value *root, const family *f, model_con
   }
   if (out->hidden_size % out->heads != 0)
     return error_set(error, BERT_INVALID,
-                     "the hidden size %d is not a multiple of the number of attention heads %d",
+                     "hidden_size %d is not a multiple of num_attention_heads %d",
                      out->hidden_size, out->heads);
   if (out->pad_token_id >= out->vocab_size)
     return error_set(error, BERT_INVALID, "\"pad_token_id\" %d is not below the vocabulary size %d",

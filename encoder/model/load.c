@@ -21,18 +21,21 @@ static bert_status load_config(bert_model *m, bert_error *error) {
 static bert_status load_weights(bert_model *m, bert_error *error) {
   bert_status status = tensors_open(m->transformer_directory, "model.safetensors", m->copied,
                                     &m->file, error);
-  if (status == BERT_OK) status = weights_bind(&m->config, m->file, &m->weights, error);
+  if (status != BERT_OK) return status;
+  status = weights_bind(&m->config, m->file, &m->weights, error);
+  if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", m->transformer_directory);
   return status;
 }
 
 static bert_status load_dense(bert_model *m, const module *from, dense *d, bert_error *error) {
   bert_status status =
       tensors_open(from->directory, "model.safetensors", m->copied, &d->file, error);
-  if (status == BERT_OK)
-    status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
-                                 from->has_bias, &d->map, error);
+  if (status != BERT_OK) return status;
   d->activation = from->activation;
-  return status == BERT_OK ? BERT_OK : error_prefix(error, "%s", from->directory);
+  status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
+                               from->has_bias, &d->map, error);
+  if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", from->directory);
+  return status;
 }
 
 /* Each module must take what the one before gives. */
@@ -41,8 +44,8 @@ static bert_status load_modules(bert_model *m, bert_error *error) {
   int width = s->pooling_count * m->config.hidden_size;
   if (s->pooling_width != 0 && s->pooling_width != m->config.hidden_size)
     return error_set(error, BERT_INVALID,
-                     "pooling: word_embedding_dimension is %d, but hidden_size is %d",
-                     s->pooling_width, m->config.hidden_size);
+                     "%s: word_embedding_dimension of the pooling is %d, but hidden_size is %d",
+                     m->directory, s->pooling_width, m->config.hidden_size);
   m->dense = memory_zero(memory_product((uint64_t)s->module_count, sizeof *m->dense));
   if (m->dense == NULL) return error_nomem(error, "opening a model");
   for (int i = 0; i < s->module_count; i++) {
@@ -66,9 +69,9 @@ static bert_status load_tokenizer(bert_model *m, bert_error *error) {
   if (status != BERT_OK) return status;
   if (tokenizer_vocab_size(m->tokenizer) > m->config.vocab_size)
     return error_set(error, BERT_INVALID,
-                     "the tokenizer has ids up to %d, but the embedding table has only %d rows "
-                     "(vocab_size)",
-                     tokenizer_vocab_size(m->tokenizer) - 1, m->config.vocab_size);
+                     "%s: the tokenizer has ids up to %d, but the embedding table has only %d "
+                     "rows (vocab_size)",
+                     m->transformer_directory, tokenizer_vocab_size(m->tokenizer) - 1, m->config.vocab_size);
   return BERT_OK;
 }
 
@@ -79,7 +82,8 @@ static bert_status limit_tokens(bert_model *m, bert_error *error) {
   d->max_tokens = given > 0 && given < d->max_positions ? given : d->max_positions;
   if (d->max_tokens < tokenizer_special_count(m->tokenizer, 0))
     return error_set(error, BERT_INVALID,
-                     "the token limit is %d, less than the special tokens alone", d->max_tokens);
+                     "%s: the token limit is %d, less than the special tokens alone", m->directory,
+                     d->max_tokens);
   return BERT_OK;
 }
 
@@ -137,7 +141,6 @@ bert_status model_load(char *directory, int copy, bert_model **out, bert_error *
   m->copied = copy;
   bert_status status = load_all(m, error);
   if (status != BERT_OK) {
-    error_prefix(error, "%s", directory);
     model_free(m);
     return status;
   }

@@ -216,15 +216,15 @@ static void check_pooler(family_case *f, const bert_pass *pass) {
   free(output);
 }
 
-static int check_embedding(family_case *f, const char *tensor, const char *kind, bert_text text) {
+static int check_embedding(family_case *f, const char *name, const char *kind, bert_text text) {
   size_t dim = (size_t)bert_describe(f->model)->dim;
-  const float *expected = case_tensor(f, tensor, dim);
+  const float *expected = case_tensor(f, name, dim);
   float *embedding = malloc(dim * sizeof *embedding); /* [dim] */
   bert_error error = {BERT_OK, ""};
   bert_embed_options options = {.kind = kind};
   if (expected != NULL) {
     assert_ok(bert_embed(f->encoder, &text, 1, &options, embedding, NULL, &error), &error);
-    assert_close(tensor, embedding, expected, dim, 2e-6, &f->worst_embedding);
+    assert_close(name, embedding, expected, dim, 2e-6, &f->worst_embedding);
   }
   free(embedding);
   return expected != NULL;

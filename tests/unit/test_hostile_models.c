@@ -74,7 +74,7 @@ static void each_missing_file_is_named_or_not_needed(void **state) {
     int optional = i >= NEEDED || strcmp(files[i], "tokenizer.json") == 0 ||
                    strcmp(files[i], "modules.json") == 0;
     if (optional) assert_ok(status, &error);
-    else expect_refusal(copy, BERT_IO, files[i]);
+    else expect_refusal(copy, BERT_IO, strchr(files[i], '/') ? strchr(files[i], '/') + 1 : files[i]);
     scratch_free(copy);
   }
 }
@@ -88,8 +88,13 @@ static void neither_tokenizer_nor_vocabulary(void **state) {
   scratch_free(copy);
 }
 
-/* A file cut short never works as if it were whole, except for a vocab.txt that
-** nobody reads. */
+/* With a tokenizer.json and a token limit in sentence_bert_config.json, nobody
+** reads these two. */
+static int is_not_read(const char *file) {
+  return strcmp(file, "vocab.txt") == 0 || strcmp(file, "tokenizer_config.json") == 0;
+}
+
+/* A file cut short never works as if it were whole. */
 static void each_file_cut_short_is_refused(void **state) {
   (void)state;
   for (int i = 0; i < FILES; i++) {
@@ -99,7 +104,7 @@ static void each_file_cut_short_is_refused(void **state) {
       bert_error error = {BERT_OK, ""};
       scratch_write(copy, files[i], bytes, size * place / 20);
       bert_status status = try_model(copy, &error);
-      if (strcmp(files[i], "vocab.txt") == 0) {
+      if (is_not_read(files[i])) {
         assert_ok(status, &error);
         continue;
       }
@@ -137,8 +142,8 @@ static void sizes_that_contradict_the_tensors(void **state) {
                  BERT_INVALID, "num_attention_heads");
   refuses_change(PLAIN, "config.json", "\"num_attention_heads\": 2", "\"num_attention_heads\": 0",
                  BERT_INVALID, "num_attention_heads");
-  refuses_change(DENSE, "1_Pooling/config.json", "\"word_embedding_dimension\": 64",
-                 "\"word_embedding_dimension\": 65", BERT_INVALID, "word_embedding_dimension");
+  refuses_change(PLAIN, "1_Pooling/config.json", "\"word_embedding_dimension\": 32",
+                 "\"word_embedding_dimension\": 33", BERT_INVALID, "word_embedding_dimension");
   refuses_change(DENSE, "2_Dense/config.json", "\"in_features\": 64", "\"in_features\": 32",
                  BERT_INVALID, "in_features");
   refuses_change(DENSE, "2_Dense/config.json", "\"out_features\": 24", "\"out_features\": 25",

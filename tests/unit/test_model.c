@@ -302,10 +302,10 @@ static void prompts_are_put_before_the_text(void **state) {
   const char *const roles[] = {"passage", "document", "corpus"};
   embed(&t, "query: time flies", NULL);
   memcpy(by_hand, t.out, sizeof by_hand);
-  bert_embed_options kind = {.kind = "query"}, prompt = {.prompt = "query: "};
+  bert_embed_options kind = {.kind = "query"}, literal = {.prompt = "query: "};
   embed(&t, "time flies", &kind);
   assert_memory_equal(t.out, by_hand, sizeof by_hand);
-  embed(&t, "time flies", &prompt);
+  embed(&t, "time flies", &literal);
   assert_memory_equal(t.out, by_hand, sizeof by_hand);
   embed(&t, "passage: time flies", NULL);
   memcpy(by_hand, t.out, sizeof by_hand);
@@ -454,7 +454,8 @@ static void work_stops_when_asked(void **state) {
     expect_error(bert_embed(t.encoder, texts, BATCH, NULL, out, NULL, &error), BERT_INTERRUPTED,
                  &error, "interrupted");
   }
-  int left = 2;
+  int once = 2;
+  bert_encoder_set_interrupt(t.encoder, interrupt_after, &once);
   expect_error(bert_embed(t.encoder, texts, 1, NULL, out, NULL, &error), BERT_INTERRUPTED,
                &error, "interrupted");
   bert_encoder_set_interrupt(t.encoder, NULL, NULL);
