@@ -18,11 +18,11 @@
 
 enum { ROOM = 4096 };
 
-/* A path built in place; `overflow` says that it did not fit. */
 typedef struct path {
   char text[ROOM];
 } path;
 
+/* 0 when the text does not fit. */
 static int BERT_PRINTF(2, 3) path_set(path *p, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -141,7 +141,8 @@ void mapping_close(mapping *m) {
 /* The open descriptor is asked, not the path: a file that was replaced by
 ** rename, as package managers and download tools do, leaves the mapped one
 ** whole, however the new one looks. What harms is writing into the mapped file
-** or cutting it, and both show here. */
+** or cutting it, and both show in its size or time. Not the change time: a
+** rename or a new link sets that, too. */
 bert_status mapping_check(const mapping *m, const char *path, bert_error *error) {
   if (m->copied || m->descriptor < 0) return BERT_OK;
   struct stat s;
