@@ -1,0 +1,288 @@
+/*
+** bench.c: measures bertsql through SQL, as a program would use it.
+**
+**   bench corpus VOCAB FOLDER DOCUMENTS    writes the texts and corpus.db
+**   bench MEASURE THREADS FOLDER MODEL     one measurement of
+**     bulk     bert_embed_rows over all documents; peak memory
+**     update   UPDATE docs SET emb = bert_embed(body)
+**     short    one short text at a time
+**     vectors  the documents' vectors to FOLDER/bertsql.f32, for comparing
+**     info     what was measured
+**     first    embeds one text and writes a line, for `start`
+**   bench start ENGINE COMMAND…            from process start to that line
+**
+** Each measurement is a process of its own, so that it finds neither caches nor
+** a high-water mark of memory that another left. It runs in the root of the
+** repository, where build/bertsql.so is.
+*/
+#include "bench.h"
+
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SHORTS = 300, /* short texts, each used once */
+  SHORT_WARMUP = 50,
+  STARTS = 7
+};
+
+static const char first_text[] = "How do I reset my password when the mail never arrives?";
+
+void die(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("bench: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  exit(1);
+}
+
+/* ---- SQL --------------------------------------------------------------- */
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *s;
+  if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+    die("%s, in: %s", sqlite3_errmsg(db), sql);
+  return s;
+}
+
+static int step(sqlite3_stmt *s) { /* 1: a row */
+  int rc = sqlite3_step(s);
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    die("%s, in: %s", sqlite3_errmsg(sqlite3_db_handle(s)), sqlite3_sql(s));
+  return rc == SQLITE_ROW;
+}
+
+static void run(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *s = prepare(db, sql);
+  while (step(s)) {
+  }
+  sqlite3_finalize(s);
+}
+
+static void run_with_text(sqlite3 *db, const char *sql, const char *text) {
+  sqlite3_stmt *s = prepare(db, sql);
+  sqlite3_bind_text(s, 1, text, -1, SQLITE_STATIC);
+  while (step(s)) {
+  }
+  sqlite3_finalize(s);
+}
+
+static sqlite3 *open_database(const char *path) {
+  sqlite3 *db;
+  if (sqlite3_open(path, &db) != SQLITE_OK) die("cannot open %s", path);
+  return db;
+}
+
+/* What the measurements have in common. */
+typedef struct setting {
+  const char *measure, *folder, *model;
+  int threads;
+} setting;
+
+/* folder/name; valid until the next call. */
+static const char *in_folder(const char *folder, const char *name) {
+  static char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+/* A connection with the extension and the model. */
+static sqlite3 *open_with_model(const char *path, const setting *s) {
+  sqlite3 *db = open_database(path);
+  char *error = NULL, sql[80];
+  sqlite3_enable_load_extension(db, 1);
+  if (sqlite3_load_extension(db, "build/bertsql", NULL, &error) != SQLITE_OK)
+    die("cannot load build/bertsql: %s", error);
+  snprintf(sql, sizeof sql, "SELECT bert_set('threads', %d)", s->threads);
+  run(db, sql);
+  run_with_text(db, "SELECT bert_load(?1)", s->model);
+  return db;
+}
+
+/* Begins the line of a measurement, which the caller ends with "}\n". */
+static void begin_line(const setting *s) {
+  printf("{\"engine\":\"bertsql\",\"measure\":\"%s\",\"threads\":%d", s->measure, s->threads);
+}
+
+/* ---- Corpus ------------------------------------------------------------ */
+
+static void insert_lines(sqlite3 *db, const char *path) {
+  size_t count;
+  char **lines = read_lines(path, &count);
+  sqlite3_stmt *insert = prepare(db, "INSERT INTO docs(body) VALUES(?1)");
+  run(db, "BEGIN");
+  for (size_t i = 0; i < count; i++) {
+    sqlite3_bind_text(insert, 1, lines[i], -1, SQLITE_STATIC);
+    step(insert);
+    sqlite3_reset(insert);
+  }
+  sqlite3_finalize(insert);
+  run(db, "COMMIT");
+}
+
+static void make_corpus(const char *vocab, const char *folder, int documents) {
+  if (documents < 1) die("the number of documents must be at least 1");
+  corpus_write(vocab, folder, documents, SHORTS);
+  remove(in_folder(folder, "corpus.db"));
+  sqlite3 *db = open_database(in_folder(folder, "corpus.db"));
+  run(db, "CREATE TABLE docs(id INTEGER PRIMARY KEY, body TEXT)");
+  insert_lines(db, in_folder(folder, "corpus.txt"));
+  sqlite3_close(db);
+}
+
+/* ---- Measurements ------------------------------------------------------ */
+
+static void measure_bulk(const setting *s) {
+  sqlite3 *db = open_with_model(in_folder(s->folder, "corpus.db"), s);
+  run(db, "SELECT length(embedding) FROM "
+          "bert_embed_rows('SELECT id, body FROM docs LIMIT 32')");
+  sqlite3_stmt *all = prepare(db, "SELECT count(*), sum(n_tokens), max(n_tokens), "
+                                  "sum(length(embedding)) "
+                                  "FROM bert_embed_rows('SELECT id, body FROM docs')");
+  double begin = seconds_now();
+  step(all);
+  double seconds = seconds_now() - begin;
+  begin_line(s);
+  printf(",\"seconds\":%.6f,\"documents\":%d,\"tokens\":%d,\"longest\":%d", seconds,
+         sqlite3_column_int(all, 0), sqlite3_column_int(all, 1), sqlite3_column_int(all, 2));
+  printf(",\"peak_kb\":%ld,\"weights_kb\":%ld}\n", peak_kilobytes(),
+         (long)(file_bytes(in_folder(s->model, "model.safetensors")) / 1024));
+  sqlite3_finalize(all);
+  sqlite3_close(db);
+}
+
+static void measure_update(const setting *s) {
+  sqlite3 *db = open_with_model(":memory:", s);
+  run_with_text(db, "ATTACH ?1 AS file", in_folder(s->folder, "corpus.db"));
+  run(db, "CREATE TABLE main.docs(id INTEGER PRIMARY KEY, body TEXT, emb BLOB)");
+  run(db, "INSERT INTO main.docs(id, body) SELECT id, body FROM file.docs");
+  run(db, "SELECT length(bert_embed(body)) FROM main.docs LIMIT 8");
+  sqlite3_stmt *update = prepare(db, "UPDATE main.docs SET emb = bert_embed(body)");
+  double begin = seconds_now();
+  step(update);
+  double seconds = seconds_now() - begin;
+  begin_line(s);
+  printf(",\"seconds\":%.6f,\"documents\":%d}\n", seconds, sqlite3_changes(db));
+  sqlite3_finalize(update);
+  sqlite3_close(db);
+}
+
+static double seconds_of_one(sqlite3_stmt *embed, const char *text) {
+  double begin = seconds_now();
+  sqlite3_bind_text(embed, 1, text, -1, SQLITE_STATIC);
+  if (!step(embed) || sqlite3_column_blob(embed, 0) == NULL) die("no vector for: %s", text);
+  sqlite3_reset(embed);
+  return seconds_now() - begin;
+}
+
+/* No text comes twice, so that nothing kept from one call helps another. */
+static void measure_short(const setting *s) {
+  size_t count;
+  char **texts = read_lines(in_folder(s->folder, "short.txt"), &count);
+  if (count <= SHORT_WARMUP) die("too few short texts; write the corpus anew");
+  sqlite3 *db = open_with_model(":memory:", s);
+  sqlite3_stmt *embed = prepare(db, "SELECT bert_embed(?1)");
+  sqlite3_stmt *tokens = prepare(db, "SELECT bert_token_count(?1)");
+  double *seconds = malloc(count * sizeof *seconds);
+  long total = 0;
+  if (seconds == NULL) die("out of memory");
+  for (size_t i = 0; i < count; i++) seconds[i] = seconds_of_one(embed, texts[i]);
+  for (size_t i = SHORT_WARMUP; i < count; i++) {
+    sqlite3_bind_text(tokens, 1, texts[i], -1, SQLITE_STATIC);
+    step(tokens);
+    total += sqlite3_column_int(tokens, 0);
+    sqlite3_reset(tokens);
+  }
+  size_t timed = count - SHORT_WARMUP;
+  double *first = seconds + SHORT_WARMUP;
+  begin_line(s);
+  printf(",\"seconds\":%.7f,\"p10\":%.7f,\"p90\":%.7f", quantile(first, timed, 0.5),
+         quantile(first, timed, 0.1), quantile(first, timed, 0.9));
+  printf(",\"calls\":%zu,\"tokens\":%.2f}\n", timed, (double)total / (double)timed);
+  free(seconds);
+  sqlite3_finalize(embed);
+  sqlite3_finalize(tokens);
+  sqlite3_close(db);
+}
+
+static void write_vectors(const setting *s) {
+  sqlite3 *db = open_with_model(in_folder(s->folder, "corpus.db"), s);
+  FILE *out = fopen(in_folder(s->folder, "bertsql.f32"), "wb");
+  if (out == NULL) die("cannot write %s", in_folder(s->folder, "bertsql.f32"));
+  sqlite3_stmt *rows = prepare(db, "SELECT embedding, n_tokens FROM "
+                                   "bert_embed_rows('SELECT id, body FROM docs ORDER BY id')");
+  int documents = 0, tokens = 0, bytes = 0;
+  for (; step(rows); documents++) {
+    bytes = sqlite3_column_bytes(rows, 0);
+    fwrite(sqlite3_column_blob(rows, 0), 1, (size_t)bytes, out);
+    tokens += sqlite3_column_int(rows, 1);
+  }
+  if (fclose(out) != 0) die("cannot write the vectors");
+  begin_line(s);
+  printf(",\"documents\":%d,\"tokens\":%d,\"dim\":%d}\n", documents, tokens, bytes / 4);
+  sqlite3_finalize(rows);
+  sqlite3_close(db);
+}
+
+static void write_info(const setting *s) {
+  sqlite3 *db = open_with_model(":memory:", s);
+  sqlite3_stmt *info = prepare(db, "SELECT bert_version(), bert_info()");
+  step(info);
+  begin_line(s);
+  printf(",\"version\":\"%s\",\"detail\":%s}\n", (const char *)sqlite3_column_text(info, 0),
+         (const char *)sqlite3_column_text(info, 1));
+  sqlite3_finalize(info);
+  sqlite3_close(db);
+}
+
+static void embed_first(const setting *s) {
+  sqlite3 *db = open_with_model(":memory:", s);
+  sqlite3_stmt *embed = prepare(db, "SELECT bert_embed(?1)");
+  seconds_of_one(embed, first_text);
+  puts("embedded");
+  fflush(stdout);
+  sqlite3_finalize(embed);
+  sqlite3_close(db);
+}
+
+static void measure_start(const char *engine, char *const command[]) {
+  double seconds[STARTS];
+  seconds_to_first_byte(command); /* reads the files into the page cache */
+  for (int i = 0; i < STARTS; i++) seconds[i] = seconds_to_first_byte(command);
+  printf("{\"engine\":\"%s\",\"measure\":\"start\",\"seconds\":%.6f,\"calls\":%d}\n", engine,
+         quantile(seconds, STARTS, 0.5), STARTS);
+}
+
+/* ---- Command line ------------------------------------------------------ */
+
+static const struct {
+  const char *name;
+  void (*measure)(const setting *s);
+} measures[] = {{"bulk", measure_bulk},     {"update", measure_update}, {"short", measure_short},
+                {"vectors", write_vectors}, {"info", write_info},       {"first", embed_first}};
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "corpus") == 0) {
+    make_corpus(argv[2], argv[3], atoi(argv[4]));
+    return 0;
+  }
+  if (argc >= 4 && strcmp(argv[1], "start") == 0) {
+    measure_start(argv[2], argv + 3);
+    return 0;
+  }
+  if (argc == 5) {
+    setting s = {argv[1], argv[3], argv[4], atoi(argv[2])};
+    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
+      if (strcmp(measures[i].name, s.measure) != 0) continue;
+      measures[i].measure(&s);
+      return 0;
+    }
+  }
+  die("usage: bench MEASURE THREADS FOLDER MODEL; bench corpus VOCAB FOLDER DOCUMENTS; "
+      "bench start ENGINE COMMAND");
+}

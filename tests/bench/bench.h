@@ -1,0 +1,49 @@
+/*
+** bench.h: the parts of the measuring program `bench`.
+**
+**   bench.c         the command line, and what is measured through SQL
+**   bench_clock.c   time, memory and processes, seen from outside SQL
+**   bench_corpus.c  the texts
+**
+** sgemm_ceiling.c is a program of its own. A measurement is one line of JSON on
+** stdout, see README.md. Whatever goes wrong ends the program with a line on
+** stderr: half a measurement is none.
+*/
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Ends the program with "bench: text" on stderr and status 1. */
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+/* ---- bench_corpus.c ---------------------------------------------------- */
+
+/* Writes folder/corpus.txt with so many documents and folder/short.txt with
+** `shorts` texts of about 13 tokens, one a line. The words come from a BERT
+** vocab.txt. The same numbers give the same texts on every machine. */
+void corpus_write(const char *vocab, const char *folder, int documents, int shorts);
+
+/* The lines of a text file, without their ends. Owned by the caller, for good:
+** the program ends soon. *count: how many. */
+char **read_lines(const char *path, size_t *count);
+
+/* ---- bench_clock.c ----------------------------------------------------- */
+
+double seconds_now(void); /* monotonic */
+
+/* The most memory this process ever had in RAM, mapped files included (VmHWM). */
+long peak_kilobytes(void);
+
+/* Bytes of a file; 0 when there is none. */
+off_t file_bytes(const char *path);
+
+/* Of count > 0 numbers, which it sorts: the one below which lies `share`. */
+double quantile(double *numbers, size_t count, double share);
+
+/* Starts command (NULL at its end) and returns the seconds from before the fork
+** to the first byte that it writes to its stdout. Waits for its end. */
+double seconds_to_first_byte(char *const command[]);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+** sgemm_ceiling.c THREADS: how fast OpenBLAS does nothing but the matrix
+** products of all-MiniLM-L6-v2, 1024 tokens at once. An encoder that used it for
+** its products and needed no time for all the rest would be as fast as this.
+**
+** All products of all six layers run in their order, each with weights of its
+** own, as in a forward pass: 42 MB that no second-level cache holds. The mean
+** over the shapes is weighted by time, that is all operations by all seconds.
+** Attention's own products are left out: they are of another kind, and the
+** ceiling only gets higher.
+*/
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROWS = 1024, LAYERS = 6, HIDDEN = 384, INTERMEDIATE = 1536, REPEATS = 7, SHAPES = 4 };
+
+/* Output [ROWS, out] = input [ROWS, in] times weights [out, in] transposed. */
+typedef struct shape {
+  const char *name;
+  int in, out;
+} shape;
+
+static const shape shapes[SHAPES] = {{"query, key, value", HIDDEN, 3 * HIDDEN},
+                                     {"attention output", HIDDEN, HIDDEN},
+                                     {"intermediate", HIDDEN, INTERMEDIATE},
+                                     {"output", INTERMEDIATE, HIDDEN}};
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Small numbers that differ, so that no product is special. */
+static float *numbers(size_t count) {
+  float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
+  if (x == NULL) {
+    fputs("sgemm_ceiling: out of memory\n", stderr);
+    exit(1);
+  }
+  for (size_t i = 0; i < count; i++) x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
+  return x;
+}
+
+/* One forward pass's products; adds the seconds of each shape to seconds[SHAPES]. */
+static void pass(float *const weights[LAYERS][SHAPES], const float *input, float *output,
+                 double *seconds) {
+  for (int layer = 0; layer < LAYERS; layer++) {
+    for (int i = 0; i < SHAPES; i++) {
+      const shape *s = &shapes[i];
+      double begin = seconds_now();
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, ROWS, s->out, s->in, 1, input, s->in,
+                  weights[layer][i], s->in, 0, output, s->out);
+      seconds[i] += seconds_now() - begin;
+    }
+  }
+}
+
+static double operations(const shape *s) { /* of one pass */
+  return 2.0 * LAYERS * ROWS * s->in * s->out;
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* runs[REPEATS] */
+static double median(double *runs) {
+  qsort(runs, REPEATS, sizeof *runs, compare);
+  return runs[REPEATS / 2];
+}
+
+int main(int argc, char **argv) {
+  int threads = argc == 2 ? atoi(argv[1]) : 0;
+  float *weights[LAYERS][SHAPES];
+  double by_shape[SHAPES][REPEATS], whole[REPEATS], all_operations = 0;
+  if (threads < 1) {
+    fputs("usage: sgemm_ceiling THREADS\n", stderr);
+    return 1;
+  }
+  float *input = numbers((size_t)ROWS * INTERMEDIATE),
+        *output = numbers((size_t)ROWS * INTERMEDIATE);
+  for (int layer = 0; layer < LAYERS; layer++)
+    for (int i = 0; i < SHAPES; i++)
+      weights[layer][i] = numbers((size_t)shapes[i].in * (size_t)shapes[i].out);
+  openblas_set_num_threads(threads);
+  pass(weights, input, output, (double[SHAPES]){0}); /* wakes the threads */
+  for (int r = 0; r < REPEATS; r++) {
+    double seconds[SHAPES] = {0};
+    pass(weights, input, output, seconds);
+    whole[r] = 0;
+    for (int i = 0; i < SHAPES; i++) whole[r] += by_shape[i][r] = seconds[i];
+  }
+  printf("{\"engine\":\"sgemm\",\"measure\":\"ceiling\",\"threads\":%d,\"rows\":%d,\"shapes\":{",
+         threads, ROWS);
+  for (int i = 0; i < SHAPES; i++) {
+    all_operations += operations(&shapes[i]);
+    printf("%s\"%s\":%.1f", i ? "," : "", shapes[i].name,
+           1e-9 * operations(&shapes[i]) / median(by_shape[i]));
+  }
+  double seconds = median(whole);
+  printf("},\"gflops\":%.1f,\"tokens_per_second\":%.1f,\"core\":\"%s\"}\n",
+         1e-9 * all_operations / seconds, ROWS / seconds, openblas_get_corename());
+  return 0;
+}
