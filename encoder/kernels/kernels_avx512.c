@@ -181,7 +181,8 @@ INLINE void v_transpose(V row[LANES]) {
     t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
   }
   for (int i = 0; i < 4; i++) {
-    V a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+    V a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88),
+      b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
     V c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
     V d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
     row[i] = _mm512_shuffle_f32x4(a, c, 0x88);

@@ -61,9 +61,8 @@ static double scalar_squared_distance(const float *a, const float *b, size_t cou
 /* ---- products ---------------------------------------------------------- */
 
 /* Rows in blocks that stay in the cache while the columns pass over them. */
-static void scalar_linear(const float *x, size_t ldx, const float *w, size_t ldw,
-                          const float *bias, float *y, size_t ldy, size_t rows, size_t cols,
-                          size_t depth) {
+static void scalar_linear(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
+                          float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
   enum { ROWS = 16 };
   for (size_t first = 0; first < rows; first += ROWS) {
     size_t stop = rows - first < ROWS ? rows : first + ROWS;
@@ -164,9 +163,9 @@ static void scalar_layer_norm(const float *x, size_t ldx, const float *residual,
                               const float *gain, const float *bias, float epsilon, float *y,
                               size_t ldy, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++) {
-    const float *in = x + r * ldx;                                    /* [cols] */
+    const float *in = x + r * ldx;                                   /* [cols] */
     const float *add = residual != NULL ? residual + r * ldr : NULL; /* [cols] */
-    float *out = y + r * ldy;                                         /* [cols] */
+    float *out = y + r * ldy;                                        /* [cols] */
     double mean, scale;
     row_moments(in, add, cols, epsilon, &mean, &scale);
     for (size_t i = 0; i < cols; i++) {

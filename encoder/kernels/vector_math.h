@@ -63,7 +63,7 @@ INLINE V v_gelu(V x) {
   V s = v_mul(x, x);
   V p = v_set1(0x1.814186p-26f);
   p = v_fma(p, s, v_set1(0x1.a8ebd2p-18f));
-  p = v_fma(p, s, v_set1(0x1.65151ap-13f));
+  p = v_fma(p, s, v_set1(0x1.6515dap-13f));
   p = v_fma(p, s, v_set1(0x1.33166ap-8f));
   p = v_fma(p, s, v_set1(0x1.16bc8ap-5f));
   p = v_fma(p, s, v_set1(0x1.988452p-2f));
