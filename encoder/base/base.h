@@ -4,6 +4,7 @@
 **   error.c     fill a bert_error
 **   memory.c    allocation through the caller's allocator, growing arrays
 **   sort.c      sorting without allocation and without a bad case
+**   hash.c      a hash of bytes under a secret seed
 **   json.c      a strict JSON reader for files that may be hostile
 **   json_get.c  reading a parsed document
 **   decimal.c   decimal numbers to the nearest double, whatever the locale
@@ -75,6 +76,13 @@ int memory_grow(void **array, size_t count, size_t *capacity, size_t size);
 /* Sorts items[count] by compare(a, b), which says less, equal or greater as
 ** strcmp does. In n log n steps whatever the order was; not stable. */
 void sort_pointers(const void **items, size_t count, int (*compare)(const void *a, const void *b));
+
+/* ---- hash.c ------------------------------------------------------------ */
+
+/* A hash that nobody can make collisions for without the seed. Not the same on
+** machines of other byte order: not for files. */
+uint64_t hash_bytes(const uint64_t seed[2], const void *bytes, size_t size);
+void hash_seed(uint64_t seed[2]); /* a random one; seed[0] is not 0 */
 
 /* ---- json.c ------------------------------------------------------------ */
 

@@ -70,8 +70,10 @@ static void divide(decimal *x, int bits) {
   }
   x->point -= read - 1;
   for (;;) {
-    if (written < MAX_DIGITS) x->d[written++] = (unsigned char)(rest >> bits);
-    else if (rest >> bits != 0) lost = 1;
+    if (written < MAX_DIGITS)
+      x->d[written++] = (unsigned char)(rest >> bits);
+    else if (rest >> bits != 0)
+      lost = 1;
     rest &= mask;
     if (read >= x->count && rest == 0) break;
     rest = rest * 10 + (read < x->count ? x->d[read] : 0u);
@@ -157,8 +159,10 @@ static void read_digits(const char *text, size_t size, decimal *x) {
       continue;
     }
     point += !fraction;
-    if (x->count < MAX_DIGITS) x->d[x->count++] = (unsigned char)(text[i] - '0');
-    else lost |= text[i] != '0';
+    if (x->count < MAX_DIGITS)
+      x->d[x->count++] = (unsigned char)(text[i] - '0');
+    else
+      lost |= text[i] != '0';
   }
   if (lost) x->d[MAX_DIGITS - 1] |= 1;
   x->point = point;

@@ -9,11 +9,6 @@
 */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-#if defined(__linux__)
-#include <sys/random.h>
-#endif
 
 #include "base.h"
 
@@ -43,8 +38,8 @@ typedef struct parser {
   const char *source; /* the caller's text, as it was before unescaping */
   char *text, *at, *end;
   int depth;
-  uint64_t seed[2];          /* of key hashes, 0 until needed */
-  const json_value **table;  /* scratch of the duplicate check */
+  uint64_t seed[2];         /* of key hashes, 0 until needed */
+  const json_value **table; /* scratch of the duplicate check */
   size_t table_room;
   bert_error *error;
 } parser;
@@ -94,9 +89,12 @@ static bert_status wrong(parser *p, const char *at, const char *what) {
 static bert_status expected(parser *p, const char *what) {
   char text[160];
   unsigned char c = (unsigned char)*p->at;
-  if (p->at >= p->end) snprintf(text, sizeof text, "expected %s, but the text ends", what);
-  else if (c > 0x20 && c < 0x7F) snprintf(text, sizeof text, "expected %s, not '%c'", what, c);
-  else snprintf(text, sizeof text, "expected %s, not the byte 0x%02X", what, c);
+  if (p->at >= p->end)
+    snprintf(text, sizeof text, "expected %s, but the text ends", what);
+  else if (c > 0x20 && c < 0x7F)
+    snprintf(text, sizeof text, "expected %s, not '%c'", what, c);
+  else
+    snprintf(text, sizeof text, "expected %s, not the byte 0x%02X", what, c);
   return wrong(p, p->at, text);
 }
 
@@ -113,9 +111,12 @@ static size_t utf8_size(const char *text) {
   const unsigned char *c = (const unsigned char *)text;
   unsigned char low = 0x80, high = 0xBF;
   size_t size = 0;
-  if (c[0] >= 0xC2 && c[0] <= 0xDF) size = 2;
-  else if (c[0] >= 0xE0 && c[0] <= 0xEF) size = 3;
-  else if (c[0] >= 0xF0 && c[0] <= 0xF4) size = 4;
+  if (c[0] >= 0xC2 && c[0] <= 0xDF)
+    size = 2;
+  else if (c[0] >= 0xE0 && c[0] <= 0xEF)
+    size = 3;
+  else if (c[0] >= 0xF0 && c[0] <= 0xF4)
+    size = 4;
   if (c[0] == 0xE0) low = 0xA0;
   if (c[0] == 0xED) high = 0x9F;
   if (c[0] == 0xF0) low = 0x90;
@@ -134,9 +135,12 @@ static char *put_utf8(char *out, uint32_t c) {
   if (c >= 0x10000) {
     *out++ = (char)(0xF0 | c >> 18);
     *out++ = (char)(0x80 | (c >> 12 & 0x3F));
-  } else if (c >= 0x800) *out++ = (char)(0xE0 | c >> 12);
-  if (c >= 0x800) *out++ = (char)(0x80 | (c >> 6 & 0x3F));
-  else *out++ = (char)(0xC0 | c >> 6);
+  } else if (c >= 0x800)
+    *out++ = (char)(0xE0 | c >> 12);
+  if (c >= 0x800)
+    *out++ = (char)(0x80 | (c >> 6 & 0x3F));
+  else
+    *out++ = (char)(0xC0 | c >> 6);
   *out++ = (char)(0x80 | (c & 0x3F));
   return out;
 }
@@ -259,8 +263,10 @@ static bert_status parse_number(parser *p, json_value *v) {
   int whole = 1;
   bert_status status = BERT_OK;
   if (*p->at == '-') p->at++;
-  if (*p->at == '0') p->at++;
-  else status = parse_digits(p, "a digit");
+  if (*p->at == '0')
+    p->at++;
+  else
+    status = parse_digits(p, "a digit");
   if (status == BERT_OK && *p->at == '.') {
     whole = 0;
     p->at++;
@@ -280,67 +286,13 @@ static bert_status parse_number(parser *p, json_value *v) {
   if (v->is_integer && v->integer != 0 && (double)v->integer <= exact &&
       (double)v->integer >= -exact)
     v->number = (double)v->integer;
-  else v->number = decimal_to_double(start, size);
+  else
+    v->number = decimal_to_double(start, size);
   if (v->number - v->number != 0) return wrong(p, start, "a number too large for a double");
   return BERT_OK;
 }
 
 /* ---- Keys -------------------------------------------------------------- */
-
-static uint64_t rotate(uint64_t x, int bits) {
-  return x << bits | x >> (64 - bits);
-}
-
-static void sip_round(uint64_t v[4]) {
-  v[0] += v[1];
-  v[1] = rotate(v[1], 13) ^ v[0];
-  v[0] = rotate(v[0], 32);
-  v[2] += v[3];
-  v[3] = rotate(v[3], 16) ^ v[2];
-  v[0] += v[3];
-  v[3] = rotate(v[3], 21) ^ v[0];
-  v[2] += v[1];
-  v[1] = rotate(v[1], 17) ^ v[2];
-  v[2] = rotate(v[2], 32);
-}
-
-/* SipHash-1-3 (Aumasson and Bernstein 2012): without the seed nobody can make
-** keys that collide, so that a crafted file cannot make the check quadratic. */
-static uint64_t key_hash(const uint64_t seed[2], const char *key, size_t size) {
-  uint64_t v[4] = {seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
-                   seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u};
-  uint64_t word;
-  size_t left = size;
-  for (; left >= 8; left -= 8, key += 8) {
-    memcpy(&word, key, 8);
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-  }
-  word = 0;
-  memcpy(&word, key, left);
-  word |= (uint64_t)size << 56;
-  v[3] ^= word;
-  sip_round(v);
-  v[0] ^= word;
-  v[2] ^= 0xFF;
-  for (int i = 0; i < 3; i++) sip_round(v);
-  return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
-static void make_seed(parser *p) {
-  if (p->seed[0] != 0) return;
-#if defined(__linux__)
-  if (getrandom(p->seed, sizeof p->seed, GRND_NONBLOCK) == (ssize_t)sizeof p->seed) {
-    p->seed[0] |= 1;
-    return;
-  }
-#endif
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  p->seed[0] = (uint64_t)now.tv_nsec * 0x9E3779B97F4A7C15u | 1;
-  p->seed[1] = (uint64_t)(uintptr_t)p ^ (uint64_t)(uintptr_t)p->text << 20;
-}
 
 static int same_key(const json_value *a, const json_value *b) {
   return a->key_size == b->key_size && memcmp(a->key, b->key, a->key_size) == 0;
@@ -373,10 +325,10 @@ static bert_status check_keys(parser *p, const json_value *object) {
     if (p->table == NULL) return no_memory(p);
     p->table_room = room;
   }
-  make_seed(p);
+  if (p->seed[0] == 0) hash_seed(p->seed);
   memset(p->table, 0, room * sizeof *p->table);
   for (const json_value *v = object->first; v != NULL; v = v->next) {
-    size_t slot = (size_t)key_hash(p->seed, v->key, v->key_size) & (room - 1);
+    size_t slot = (size_t)hash_bytes(p->seed, v->key, v->key_size) & (room - 1);
     for (; p->table[slot] != NULL; slot = (slot + 1) & (room - 1))
       if (same_key(p->table[slot], v)) return duplicate(p, v);
     p->table[slot] = v;
@@ -473,8 +425,7 @@ static bert_status parse_document(parser *p) {
   return BERT_OK;
 }
 
-bert_status json_parse(const char *text, size_t size, json_document **document,
-                       bert_error *error) {
+bert_status json_parse(const char *text, size_t size, json_document **document, bert_error *error) {
   parser p = {0};
   p.error = error;
   p.source = text;
@@ -492,7 +443,9 @@ bert_status json_parse(const char *text, size_t size, json_document **document,
     status = parse_document(&p);
   }
   memory_free(p.table);
-  if (status == BERT_OK) *document = p.document;
-  else json_free(p.document);
+  if (status == BERT_OK)
+    *document = p.document;
+  else
+    json_free(p.document);
   return status;
 }

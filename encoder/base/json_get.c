@@ -35,11 +35,14 @@ static bert_status must_be(const json_value *v, const char *what, bert_error *er
   char is[100];
   if (v->type == JSON_NUMBER && v->is_integer)
     snprintf(is, sizeof is, "%lld", (long long)v->integer);
-  else if (v->type == JSON_NUMBER) snprintf(is, sizeof is, "%g", v->number);
-  else if (v->type == JSON_STRING) snprintf(is, sizeof is, "\"%s\"", error_quote(v->string).text);
-  else snprintf(is, sizeof is, "%s", json_type_name(v->type));
-  return error_set(error, BERT_INVALID, "\"%s\" must be %s, not %s",
-                   error_quote(v->key).text, what, is);
+  else if (v->type == JSON_NUMBER)
+    snprintf(is, sizeof is, "%g", v->number);
+  else if (v->type == JSON_STRING)
+    snprintf(is, sizeof is, "\"%s\"", error_quote(v->string).text);
+  else
+    snprintf(is, sizeof is, "%s", json_type_name(v->type));
+  return error_set(error, BERT_INVALID, "\"%s\" must be %s, not %s", error_quote(v->key).text, what,
+                   is);
 }
 
 bert_status json_get_int(const json_value *object, const char *key, int64_t low, int64_t high,
@@ -68,8 +71,7 @@ bert_status json_get_number(const json_value *object, const char *key, double lo
   return BERT_OK;
 }
 
-bert_status json_get_bool(const json_value *object, const char *key, int *out,
-                          bert_error *error) {
+bert_status json_get_bool(const json_value *object, const char *key, int *out, bert_error *error) {
   const json_value *v = present(object, key);
   if (v == NULL) return BERT_OK;
   if (v->type != JSON_TRUE && v->type != JSON_FALSE) return must_be(v, "true or false", error);

@@ -168,7 +168,9 @@ static int worker_create(worker *w) {
   return failed == 0;
 }
 
-static void worker_give(worker *w) { gate_set(&w->job, ++w->jobs); }
+static void worker_give(worker *w) {
+  gate_set(&w->job, ++w->jobs);
+}
 
 /* Makes the pool large enough for a team of `size`, or as large as it can. */
 static int pool_grow(int size) {
@@ -181,7 +183,9 @@ static int pool_enter(void) {
   return atomic_load(&pool_ready) && atomic_compare_exchange_strong(&pool.busy, &idle, 1);
 }
 
-static void pool_leave(void) { atomic_store(&pool.busy, 0); }
+static void pool_leave(void) {
+  atomic_store(&pool.busy, 0);
+}
 
 /* At exit and when the library is unloaded no thread of ours may be left in
 ** its code. Where a team is still at work, waiting for it could last for ever. */

@@ -20,7 +20,8 @@ typedef struct size_entry {
   int64_t low, high, preset;
 } size_entry;
 
-#define SIZE(field, key, low, high, preset) {offsetof(model_config, field), key, low, high, preset}
+#define SIZE(field, key, low, high, preset)                                                        \
+  { offsetof(model_config, field), key, low, high, preset }
 
 typedef struct family {
   const char *name; /* model_type */
@@ -53,8 +54,9 @@ static bert_status find_family(const json_value *root, const family **out, bert_
   bert_status status = json_get_string(root, "model_type", &name, error);
   if (status != BERT_OK) return status;
   if (name == NULL)
-    return error_set(error, BERT_INVALID, "\"model_type\" is missing: it names the family, such as "
-                                          "\"bert\"");
+    return error_set(error, BERT_INVALID,
+                     "\"model_type\" is missing: it names the family, such as "
+                     "\"bert\"");
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     *out = &families[i];
     if (strcmp(name, families[i].name) == 0) return BERT_OK;
@@ -113,8 +115,8 @@ static bert_status read_sizes(const json_value *root, const family *f, model_con
   }
   if (out->hidden_size % out->heads != 0)
     return error_set(error, BERT_INVALID,
-                     "hidden_size %d is not a multiple of num_attention_heads %d",
-                     out->hidden_size, out->heads);
+                     "hidden_size %d is not a multiple of num_attention_heads %d", out->hidden_size,
+                     out->heads);
   if (out->pad_token_id >= out->vocab_size)
     return error_set(error, BERT_INVALID, "\"pad_token_id\" %d is not below the vocabulary size %d",
                      out->pad_token_id, out->vocab_size);
@@ -159,8 +161,7 @@ static bert_status refuse_unknown(const json_value *root, bert_error *error) {
   return status;
 }
 
-static bert_status read_architecture(const json_value *root, model_config *out,
-                                     bert_error *error) {
+static bert_status read_architecture(const json_value *root, model_config *out, bert_error *error) {
   const json_value *list = json_get(root, "architectures");
   if (list == NULL || list->type == JSON_NULL) return BERT_OK;
   if (list->type != JSON_ARRAY || (list->first != NULL && list->first->type != JSON_STRING))
@@ -192,7 +193,9 @@ bert_status config_read(const char *directory, model_config *out, bert_error *er
   model_config c = {0};
   status = read_config(json_root(document), &c, error);
   json_free(document);
-  if (status == BERT_OK) *out = c;
-  else error_prefix(error, "%s/config.json", directory);
+  if (status == BERT_OK)
+    *out = c;
+  else
+    error_prefix(error, "%s/config.json", directory);
   return status;
 }

@@ -151,14 +151,17 @@ static bert_status only_snapshot(const char *folder, char *revision, size_t room
   }
   if (list != NULL) closedir(list);
   if (found <= 1) return BERT_OK;
-  return error_set(error, BERT_IO, "%s has %d snapshots and no refs/main to choose by: give the "
-                   "directory of one of them", p.text, found);
+  return error_set(error, BERT_IO,
+                   "%s has %d snapshots and no refs/main to choose by: give the "
+                   "directory of one of them",
+                   p.text, found);
 }
 
 static bert_status find_revision(const char *folder, char *revision, size_t room,
                                  bert_error *error) {
   bert_status status = read_ref(folder, revision, room, error);
-  if (status == BERT_OK && revision[0] == '\0') status = only_snapshot(folder, revision, room, error);
+  if (status == BERT_OK && revision[0] == '\0')
+    status = only_snapshot(folder, revision, room, error);
   return status;
 }
 
@@ -175,24 +178,27 @@ static bert_status not_found(const char *source, const char *folder, const char 
 static bert_status snapshot(const char *id, const char *folder, const char *said, char **out,
                             bert_error *error) {
   char revision[256] = "";
-  path p;
+  path p = {{0}};
   bert_status status = find_revision(folder, revision, sizeof revision, error);
   if (status != BERT_OK) return status;
   if (revision[0] == '\0') return not_found(id, folder, said, error);
   if (!path_set(&p, "%s/snapshots/%s", folder, revision)) return too_long(id, error);
   if (!is_directory(p.text)) return not_found(id, p.text, said, error);
   if (!path_exists(p.text, "config.json"))
-    return error_set(error, BERT_IO, "the snapshot %s is partial: it has no config.json; download "
-                     "the model again", p.text);
+    return error_set(error, BERT_IO,
+                     "the snapshot %s is partial: it has no config.json; download "
+                     "the model again",
+                     p.text);
   return absolute(p.text, out, error);
 }
 
 static bert_status from_cache(const char *id, char **out, bert_error *error) {
-  path cache, folder;
+  path cache = {{0}}, folder = {{0}};
   const char *said = NULL;
   int fits = cache_directory(&cache, &said);
   if (said == NULL)
-    return error_set(error, BERT_IO, "no model \"%s\": there is no such directory, and neither "
+    return error_set(error, BERT_IO,
+                     "no model \"%s\": there is no such directory, and neither "
                      "HF_HUB_CACHE, HF_HOME nor HOME says where the Hugging Face cache is",
                      error_quote(id).text);
   if (!fits || !model_folder(&folder, cache.text, id)) return too_long(id, error);
@@ -202,13 +208,16 @@ static bert_status from_cache(const char *id, char **out, bert_error *error) {
 bert_status hub_resolve(const char *source, char **directory, bert_error *error) {
   struct stat s;
   if (source == NULL || source[0] == '\0')
-    return error_set(error, BERT_ARGUMENT, "the source of a model is empty: give a directory or a "
-                                           "hub id");
+    return error_set(error, BERT_ARGUMENT,
+                     "the source of a model is empty: give a directory or a "
+                     "hub id");
   if (stat(source, &s) == 0) {
     if (S_ISDIR(s.st_mode)) return absolute(source, directory, error);
     return error_set(error, BERT_IO, "%s is a file; a model is a directory", source);
   }
   if (is_hub_id(source)) return from_cache(source, directory, error);
-  return error_set(error, BERT_IO, "no model \"%s\": there is no such directory, and it is not a hub "
-                   "id such as sentence-transformers/all-MiniLM-L6-v2", error_quote(source).text);
+  return error_set(error, BERT_IO,
+                   "no model \"%s\": there is no such directory, and it is not a hub "
+                   "id such as sentence-transformers/all-MiniLM-L6-v2",
+                   error_quote(source).text);
 }

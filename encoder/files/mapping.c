@@ -75,8 +75,7 @@ static bert_status read_whole(int descriptor, const char *path, char *data, size
     size_t want = size - done < READ_AT_ONCE ? size - done : READ_AT_ONCE;
     ssize_t got = read(descriptor, data + done, want);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return error_set(error, BERT_IO, "cannot read %s: %s", path, strerror(errno));
+    if (got < 0) return error_set(error, BERT_IO, "cannot read %s: %s", path, strerror(errno));
     if (got == 0)
       return error_set(error, BERT_IO, "cannot read %s: it became shorter while being read", path);
     done += (size_t)got;
@@ -121,16 +120,20 @@ bert_status mapping_open(const char *path, int copy, mapping *out, bert_error *e
   bert_status status = BERT_OK;
   if (m.size > 0)
     status = copy ? copy_data(descriptor, path, &m, error) : map_data(descriptor, path, &m, error);
-  if (status == BERT_OK && m.data != NULL && !copy) m.descriptor = descriptor;
-  else close(descriptor);
+  if (status == BERT_OK && m.data != NULL && !copy)
+    m.descriptor = descriptor;
+  else
+    close(descriptor);
   if (status == BERT_OK) *out = m;
   return status;
 }
 
 void mapping_close(mapping *m) {
   if (m->data != NULL) {
-    if (m->copied) memory_free((void *)(uintptr_t)m->data);
-    else munmap((void *)(uintptr_t)m->data, m->size);
+    if (m->copied)
+      memory_free((void *)(uintptr_t)m->data);
+    else
+      munmap((void *)(uintptr_t)m->data, m->size);
     if (!m->copied) close(m->descriptor);
   }
   mapping closed = {0};
@@ -187,7 +190,8 @@ static bert_status read_path(const char *path, size_t limit, int optional, char 
   if (bytes > limit)
     status = error_set(error, BERT_INVALID, "%s has %zu bytes, more than the %zu that are allowed",
                        path, bytes, limit);
-  else status = read_text(descriptor, path, bytes, text, error);
+  else
+    status = read_text(descriptor, path, bytes, text, error);
   close(descriptor);
   if (status == BERT_OK) *size = bytes;
   return status;
@@ -220,8 +224,10 @@ bert_status file_read_json(const char *directory, const char *name, int optional
                        json_type_name(json_root(parsed)->type));
     json_free(parsed);
   }
-  if (status == BERT_OK) *document = parsed;
-  else error_prefix(error, "%s/%s", directory, name);
+  if (status == BERT_OK)
+    *document = parsed;
+  else
+    error_prefix(error, "%s/%s", directory, name);
   return status;
 }
 

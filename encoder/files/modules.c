@@ -94,8 +94,7 @@ static bert_status read_pooling(sentence_config *c, const json_value *root, bert
     status = json_get_int(root, "word_embedding_dimension", 1, WIDTH_LIMIT, &width, error);
   if (status == BERT_OK)
     status = json_get_int(root, "embedding_dimension", 1, WIDTH_LIMIT, &width, error);
-  if (status == BERT_OK)
-    status = json_get_bool(root, "include_prompt", &c->include_prompt, error);
+  if (status == BERT_OK) status = json_get_bool(root, "include_prompt", &c->include_prompt, error);
   c->pooling_width = (int)width;
   return status;
 }
@@ -251,9 +250,8 @@ typedef struct module_entry {
 } module_entry;
 
 static const module_entry module_entries[] = {
-    {"Transformer", 0, load_transformer}, {"Pooling", 1, load_pooling},
-    {"Dense", 2, load_dense},             {"Normalize", 2, load_normalize},
-    {"Dropout", 2, load_nothing},
+    {"Transformer", 0, load_transformer}, {"Pooling", 1, load_pooling}, {"Dense", 2, load_dense},
+    {"Normalize", 2, load_normalize},     {"Dropout", 2, load_nothing},
 };
 
 /* Classes outside the package are code that a repository brings along. */
@@ -288,8 +286,10 @@ static bert_status load_module(sentence_config *c, const char *directory, const 
     return error_set(error, BERT_UNSUPPORTED, "the module \"%s\" is not supported",
                      error_quote(type).text);
   if (m->stage != (number < 2 ? number : 2))
-    return error_set(error, BERT_UNSUPPORTED, "the module \"%s\" is not supported in this place: "
-                     "a Transformer, a Pooling and then others are", error_quote(type).text);
+    return error_set(error, BERT_UNSUPPORTED,
+                     "the module \"%s\" is not supported in this place: "
+                     "a Transformer, a Pooling and then others are",
+                     error_quote(type).text);
   if (!path_inside(path))
     return error_set(error, BERT_INVALID, "the path \"%s\" leads out of the model's directory",
                      error_quote(path).text);
@@ -304,8 +304,10 @@ static bert_status load_modules(sentence_config *c, const char *directory, const
                                 bert_error *error) {
   int number = 0;
   if (list->size < 2 || list->size > MODULE_LIMIT)
-    return error_set(error, BERT_UNSUPPORTED, "%zu modules; there must be a Transformer, a Pooling "
-                     "and at most %d in all", list->size, MODULE_LIMIT);
+    return error_set(error, BERT_UNSUPPORTED,
+                     "%zu modules; there must be a Transformer, a Pooling "
+                     "and at most %d in all",
+                     list->size, MODULE_LIMIT);
   for (const json_value *entry = list->first; entry != NULL; entry = entry->next, number++) {
     bert_status status = load_module(c, directory, entry, number, error);
     if (status == BERT_OK) continue;

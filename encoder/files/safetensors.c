@@ -14,12 +14,12 @@
 
 enum {
   HEADER_LIMIT = 100000000, /* bytes; the limit of the reference implementation */
-  SHARD_LIMIT = 1000,
+  SHARD_LIMIT = 256,        /* each holds a descriptor of the host open */
   LENGTH_BYTES = 8
 };
 
 typedef struct shard {
-  char *name;            /* file name in the directory */
+  char *name; /* file name in the directory */
   mapping mapping;
   json_document *header; /* holds the names of the tensors */
 } shard;
@@ -43,17 +43,28 @@ typedef struct type_entry {
 
 /* Every dtype of the format. */
 static const type_entry types[] = {
-    {"F64", TENSOR_F64, 64},         {"F32", TENSOR_F32, 32},
-    {"F16", TENSOR_F16, 16},         {"BF16", TENSOR_BF16, 16},
-    {"I64", TENSOR_I64, 64},         {"I32", TENSOR_I32, 32},
-    {"I16", TENSOR_I16, 16},         {"I8", TENSOR_I8, 8},
-    {"U8", TENSOR_U8, 8},            {"BOOL", TENSOR_BOOL, 8},
-    {"U64", TENSOR_OTHER, 64},       {"U32", TENSOR_OTHER, 32},
-    {"U16", TENSOR_OTHER, 16},       {"C64", TENSOR_OTHER, 64},
-    {"F8_E4M3", TENSOR_OTHER, 8},    {"F8_E5M2", TENSOR_OTHER, 8},
-    {"F8_E8M0", TENSOR_OTHER, 8},    {"F8_E4M3FNUZ", TENSOR_OTHER, 8},
-    {"F8_E5M2FNUZ", TENSOR_OTHER, 8}, {"F6_E2M3", TENSOR_OTHER, 6},
-    {"F6_E3M2", TENSOR_OTHER, 6},    {"F4", TENSOR_OTHER, 4},
+    {"F64", TENSOR_F64, 64},
+    {"F32", TENSOR_F32, 32},
+    {"F16", TENSOR_F16, 16},
+    {"BF16", TENSOR_BF16, 16},
+    {"I64", TENSOR_I64, 64},
+    {"I32", TENSOR_I32, 32},
+    {"I16", TENSOR_I16, 16},
+    {"I8", TENSOR_I8, 8},
+    {"U8", TENSOR_U8, 8},
+    {"BOOL", TENSOR_BOOL, 8},
+    {"U64", TENSOR_OTHER, 64},
+    {"U32", TENSOR_OTHER, 32},
+    {"U16", TENSOR_OTHER, 16},
+    {"C64", TENSOR_OTHER, 64},
+    {"F8_E4M3", TENSOR_OTHER, 8},
+    {"F8_E5M2", TENSOR_OTHER, 8},
+    {"F8_E8M0", TENSOR_OTHER, 8},
+    {"F8_E4M3FNUZ", TENSOR_OTHER, 8},
+    {"F8_E5M2FNUZ", TENSOR_OTHER, 8},
+    {"F6_E2M3", TENSOR_OTHER, 6},
+    {"F6_E3M2", TENSOR_OTHER, 6},
+    {"F4", TENSOR_OTHER, 4},
 };
 
 static const type_entry *find_type(const char *name) {
@@ -85,8 +96,10 @@ static bert_status read_shape(const json_value *entry, tensor *t, uint64_t *elem
   if (shape == NULL || shape->type != JSON_ARRAY)
     return bad_tensor(entry, "its shape is missing or no array", error);
   if (shape->size > TENSOR_MAX_RANK)
-    return error_set(error, BERT_UNSUPPORTED, "tensor \"%s\": it has %zu dimensions, at most %d "
-                     "are supported", error_quote(entry->key).text, shape->size, TENSOR_MAX_RANK);
+    return error_set(error, BERT_UNSUPPORTED,
+                     "tensor \"%s\": it has %zu dimensions, at most %d "
+                     "are supported",
+                     error_quote(entry->key).text, shape->size, TENSOR_MAX_RANK);
   *elements = 1;
   for (const json_value *v = shape->first; v != NULL; v = v->next) {
     if (v->type != JSON_NUMBER || !v->is_integer || v->integer < 0)
@@ -110,7 +123,8 @@ static bert_status read_range(const json_value *entry, uint64_t range[2], bert_e
       return bad_tensor(entry, "its data_offsets hold something other than an offset", error);
     range[i++] = (uint64_t)v->integer;
   }
-  if (range[1] < range[0]) return bad_tensor(entry, "its data_offsets end before they begin", error);
+  if (range[1] < range[0])
+    return bad_tensor(entry, "its data_offsets end before they begin", error);
   return BERT_OK;
 }
 
@@ -128,10 +142,11 @@ static bert_status read_tensor(const json_value *entry, const char *data, uint64
   if (bits == UINT64_MAX || bits % 8 != 0)
     return bad_tensor(entry, "its shape and dtype give no whole number of bytes", error);
   if (range[1] - range[0] != bits / 8)
-    return error_set(error, BERT_INVALID,
-                     "tensor \"%s\": its shape and dtype need %llu bytes, its data_offsets give %llu",
-                     error_quote(entry->key).text, (unsigned long long)(bits / 8),
-                     (unsigned long long)(range[1] - range[0]));
+    return error_set(
+        error, BERT_INVALID,
+        "tensor \"%s\": its shape and dtype need %llu bytes, its data_offsets give %llu",
+        error_quote(entry->key).text, (unsigned long long)(bits / 8),
+        (unsigned long long)(range[1] - range[0]));
   if (range[1] > size)
     return error_set(error, BERT_INVALID,
                      "tensor \"%s\": it ends at byte %llu of the data, but the file has only %llu",
@@ -167,17 +182,20 @@ static bert_status check_cover(const tensor_file *f, size_t first, const char *d
     const tensor *t = sorted[i];
     uint64_t start = (uint64_t)((const char *)t->data - data);
     if (start != end)
-      status = error_set(error, BERT_INVALID, "tensor \"%s\": it begins at byte %llu of the data, "
-                         "where %llu was expected: %s", error_quote(t->name).text, (unsigned long long)start,
-                         (unsigned long long)end, start < end ? "tensors overlap"
-                                                              : "a hole before it");
+      status =
+          error_set(error, BERT_INVALID,
+                    "tensor \"%s\": it begins at byte %llu of the data, "
+                    "where %llu was expected: %s",
+                    error_quote(t->name).text, (unsigned long long)start, (unsigned long long)end,
+                    start < end ? "tensors overlap" : "a hole before it");
     end = start + t->size;
   }
   memory_free(sorted);
   if (status == BERT_OK && end != size)
-    status = error_set(error, BERT_INVALID, "the tensors end at byte %llu of the data, "
-                       "but the file has %llu bytes of it", (unsigned long long)end,
-                       (unsigned long long)size);
+    status = error_set(error, BERT_INVALID,
+                       "the tensors end at byte %llu of the data, "
+                       "but the file has %llu bytes of it",
+                       (unsigned long long)end, (unsigned long long)size);
   return status;
 }
 
@@ -249,8 +267,9 @@ static bert_status open_shard(tensor_file *f, const char *name, int copy, bert_e
   memset(s, 0, sizeof *s);
   s->name = memory_copy_text(name, strlen(name));
   char *path = path_join(f->directory, name);
-  bert_status status = s->name == NULL || path == NULL ? error_nomem(error, "opening tensors")
-                                                       : mapping_open(path, copy, &s->mapping, error);
+  bert_status status = s->name == NULL || path == NULL
+                           ? error_nomem(error, "opening tensors")
+                           : mapping_open(path, copy, &s->mapping, error);
   f->shard_count++; /* from here tensors_close frees it */
   if (status == BERT_OK) {
     status = read_shard(f, s, error);
@@ -373,10 +392,12 @@ bert_status tensors_open(const char *directory, const char *name, int copy, tens
   tensor_file *f = memory_zero(sizeof *f);
   if (f == NULL) return error_nomem(error, "opening tensors");
   f->directory = memory_copy_text(directory, strlen(directory));
-  bert_status status = f->directory == NULL ? error_nomem(error, "opening tensors")
-                                            : open_all(f, name, copy, error);
-  if (status == BERT_OK) *out = f;
-  else tensors_close(f);
+  bert_status status =
+      f->directory == NULL ? error_nomem(error, "opening tensors") : open_all(f, name, copy, error);
+  if (status == BERT_OK)
+    *out = f;
+  else
+    tensors_close(f);
   return status;
 }
 
@@ -411,8 +432,10 @@ const tensor *tensors_find(const tensor_file *f, const char *name) {
     const tensor *t = f->by_name[middle];
     int order = strcmp(name, t->name);
     if (order == 0) return t;
-    if (order < 0) high = middle;
-    else low = middle + 1;
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return NULL;
 }

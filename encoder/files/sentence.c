@@ -133,8 +133,7 @@ static bert_status read_limit(sentence_config *c, const json_value *root, bert_e
   return status;
 }
 
-static bert_status read_transformer(sentence_config *c, const json_value *root,
-                                    bert_error *error) {
+static bert_status read_transformer(sentence_config *c, const json_value *root, bert_error *error) {
   bert_status status = check_transformer(root, error);
   if (status == BERT_OK) status = read_limit(c, root, error);
   if (status == BERT_OK) status = json_get_bool(root, "do_lower_case", &c->lowercase, error);
@@ -145,9 +144,9 @@ static bert_status read_transformer(sentence_config *c, const json_value *root,
 static bert_status read_transformer_file(sentence_config *c, const char *directory,
                                          bert_error *error) {
   static const char *const names[] = {
-      "sentence_bert_config.json",        "sentence_roberta_config.json",
-      "sentence_distilbert_config.json",  "sentence_camembert_config.json",
-      "sentence_albert_config.json",      "sentence_xlm-roberta_config.json",
+      "sentence_bert_config.json",       "sentence_roberta_config.json",
+      "sentence_distilbert_config.json", "sentence_camembert_config.json",
+      "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
       "sentence_xlnet_config.json"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     json_document *document = NULL;

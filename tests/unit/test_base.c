@@ -214,6 +214,33 @@ static void test_sort(void **state) {
   }
 }
 
+/* ---- hash.c ------------------------------------------------------------ */
+
+/* Every bit of the input and of the seed changes about half of the result. */
+static void test_hash(void **state) {
+  unsigned char text[40];
+  uint64_t seed[2], again[2];
+  hash_seed(seed);
+  hash_seed(again);
+  assert_true(seed[0] != 0 && (seed[0] != again[0] || seed[1] != again[1]));
+  for (size_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)(i * 7);
+  for (size_t size = 0; size <= sizeof text; size++) {
+    uint64_t hash = hash_bytes(seed, size == 0 ? NULL : text, size);
+    assert_true(hash == hash_bytes(seed, text, size));
+    if (size < sizeof text) assert_true(hash != hash_bytes(seed, text, size + 1));
+    assert_true(hash != hash_bytes(again, text, size));
+    int changed = 0;
+    for (size_t bit = 0; bit < size * 8; bit++) {
+      text[bit / 8] ^= (unsigned char)(1 << bit % 8);
+      uint64_t difference = hash ^ hash_bytes(seed, text, size);
+      text[bit / 8] ^= (unsigned char)(1 << bit % 8);
+      changed += __builtin_popcountll(difference);
+      if (__builtin_popcountll(difference) < 8) fail_msg("bit %zu of %zu bytes", bit, size);
+    }
+    if (size > 0) assert_in_range(changed / (int)(size * 8), 27, 37);
+  }
+}
+
 /* ---- decimal.c --------------------------------------------------------- */
 
 static void check_decimal(const char *text) {
@@ -226,26 +253,72 @@ static void check_decimal(const char *text) {
 ** what is known to have been read wrong by others. */
 static void test_decimal_hard(void **state) {
   static const char *const texts[] = {
-      "0", "-0", "0.0", "-0.0e5", "0e999999999999999999999", "1", "-1", "10", "0.1", "0.5", "1e-12",
-      "1e-05", "12345678901234567890", "9007199254740991", "9007199254740992", "9007199254740993",
-      "9007199254740994", "9007199254740995", "9007199254740993.00000000000000000000000000000001",
-      "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
-      "1e22", "1e23", "8.5e22", "1e27", "1e28", "9999999999999999999e27", "9999999999999999999e-27",
-      "1e-27", "1e-28", "1e308", "1.7976931348623157e308", "1.7976931348623158e308",
-      "1.797693134862315807e308", "1.7976931348623159e308", "1e309", "1e999999999999999999999",
-      "2.2250738585072014e-308", "2.2250738585072011e-308", "2.2250738585072012e-308",
-      "4.9406564584124654e-324", "2.4703282292062327e-324", "2.4703282292062328e-324",
-      "2.47032822920623272e-324", "2.5e-324", "1e-324", "1e-400", "-1e-400",
-      "1e-999999999999999999999", "6.631236846766476e-316", "3.2378839133029012895883524125015321e-319",
+      "0",
+      "-0",
+      "0.0",
+      "-0.0e5",
+      "0e999999999999999999999",
+      "1",
+      "-1",
+      "10",
+      "0.1",
+      "0.5",
+      "1e-12",
+      "1e-05",
+      "12345678901234567890",
+      "9007199254740991",
+      "9007199254740992",
+      "9007199254740993",
+      "9007199254740994",
+      "9007199254740995",
+      "9007199254740993.00000000000000000000000000000001",
+      "9223372036854775807",
+      "9223372036854775808",
+      "18446744073709551615",
+      "18446744073709551616",
+      "1e22",
+      "1e23",
+      "8.5e22",
+      "1e27",
+      "1e28",
+      "9999999999999999999e27",
+      "9999999999999999999e-27",
+      "1e-27",
+      "1e-28",
+      "1e308",
+      "1.7976931348623157e308",
+      "1.7976931348623158e308",
+      "1.797693134862315807e308",
+      "1.7976931348623159e308",
+      "1e309",
+      "1e999999999999999999999",
+      "2.2250738585072014e-308",
+      "2.2250738585072011e-308",
+      "2.2250738585072012e-308",
+      "4.9406564584124654e-324",
+      "2.4703282292062327e-324",
+      "2.4703282292062328e-324",
+      "2.47032822920623272e-324",
+      "2.5e-324",
+      "1e-324",
+      "1e-400",
+      "-1e-400",
+      "1e-999999999999999999999",
+      "6.631236846766476e-316",
+      "3.2378839133029012895883524125015321e-319",
       "0.500000000000000166533453693773481063544750213623046875",
       "1.00000000000000011102230246251565404236316680908203125",
       "1.00000000000000011102230246251565404236316680908203124",
       "1.00000000000000011102230246251565404236316680908203126",
-      "1000000000000000019884624838656", "123456789012345678901234567890e-20",
+      "1000000000000000019884624838656",
+      "123456789012345678901234567890e-20",
       "0.000000000000000000000000000000000000000000000000000000000000001234567e63",
-      "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207"
-      "096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764"
-      "475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177"
+      "17976931348623158079372897140530341507993413271003782693617377898044496829276475094664901797"
+      "7587207"
+      "09633028641669288791094655554785194040263065748867150582068190890200070838367627385484581771"
+      "1531764"
+      "47573027006985557136695962284291481986083493647529271907416844436551070434271155969950809304"
+      "2880177"
       "904174497791"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_decimal(texts[i]);
 }
@@ -342,7 +415,7 @@ enum { MOST = 16 };
 
 typedef struct rounds {
   int count;
-  long seen[MOST];            /* written by its member between barriers */
+  long seen[MOST];             /* written by its member between barriers */
   atomic_int members, largest; /* who took part */
   atomic_int wrong;
   pthread_t caller;
@@ -425,9 +498,12 @@ static void *call_often(void *user) {
   caller *c = user;
   for (int i = 0; i < c->runs; i++) {
     int size = play_team(3, 5);
-    if (size == 3) c->together++;
-    else if (size == 1) c->alone++;
-    else c->failed = 1;
+    if (size == 3)
+      c->together++;
+    else if (size == 1)
+      c->alone++;
+    else
+      c->failed = 1;
   }
   return NULL;
 }
@@ -550,20 +626,32 @@ static const group_case group_cases[] = {
     {"version 2, half a core", "0::/a\n", {"a/cpu.max", "50000 100000\n"}, 1},
     {"version 2, one and a half", "0::/a\n", {"a/cpu.max", "150000 100000\n"}, 2},
     {"version 2, no limit", "0::/a\n", {"a/cpu.max", "max 100000\n"}, 0},
-    {"version 2, the parent is narrower", "0::/a/b\n",
-     {"a/cpu.max", "200000 100000\n", "a/b/cpu.max", "400000 100000\n"}, 2},
-    {"version 2, the child is narrower", "0::/a/b\n",
-     {"a/cpu.max", "800000 100000\n", "a/b/cpu.max", "300000 100000\n"}, 3},
+    {"version 2, the parent is narrower",
+     "0::/a/b\n",
+     {"a/cpu.max", "200000 100000\n", "a/b/cpu.max", "400000 100000\n"},
+     2},
+    {"version 2, the child is narrower",
+     "0::/a/b\n",
+     {"a/cpu.max", "800000 100000\n", "a/b/cpu.max", "300000 100000\n"},
+     3},
     {"version 2, root of a container", "0::/\n", {"cpu.max", "400000 100000\n"}, 4},
     {"version 2, a path of the host", "0::/host/path\n", {"cpu.max", "400000 100000\n"}, 4},
-    {"version 1", "4:cpu,cpuacct:/a\n2:memory:/b\n",
-     {"cpu/a/cpu.cfs_quota_us", "250000\n", "cpu/a/cpu.cfs_period_us", "100000\n"}, 3},
-    {"version 1, other name of the mount", "4:cpuacct,cpu:/a\n",
-     {"cpu,cpuacct/a/cpu.cfs_quota_us", "100000\n", "cpu,cpuacct/a/cpu.cfs_period_us", "50000\n"}, 2},
-    {"version 1, no limit", "4:cpu:/a\n",
-     {"cpu/a/cpu.cfs_quota_us", "-1\n", "cpu/a/cpu.cfs_period_us", "100000\n"}, 0},
-    {"version 1, cpuset is no quota", "4:cpuset:/a\n",
-     {"cpu/a/cpu.cfs_quota_us", "100000\n", "cpu/a/cpu.cfs_period_us", "50000\n"}, 0},
+    {"version 1",
+     "4:cpu,cpuacct:/a\n2:memory:/b\n",
+     {"cpu/a/cpu.cfs_quota_us", "250000\n", "cpu/a/cpu.cfs_period_us", "100000\n"},
+     3},
+    {"version 1, other name of the mount",
+     "4:cpuacct,cpu:/a\n",
+     {"cpu,cpuacct/a/cpu.cfs_quota_us", "100000\n", "cpu,cpuacct/a/cpu.cfs_period_us", "50000\n"},
+     2},
+    {"version 1, no limit",
+     "4:cpu:/a\n",
+     {"cpu/a/cpu.cfs_quota_us", "-1\n", "cpu/a/cpu.cfs_period_us", "100000\n"},
+     0},
+    {"version 1, cpuset is no quota",
+     "4:cpuset:/a\n",
+     {"cpu/a/cpu.cfs_quota_us", "100000\n", "cpu/a/cpu.cfs_period_us", "50000\n"},
+     0},
     {"nonsense", "x\n::\n0:\n", {"cpu.max", "many cores\n"}, 0},
     {"a period of 0", "0::/\n", {"cpu.max", "100000 0\n"}, 0},
     {"a path that climbs", "0::/../../a\n", {"cpu.max", "100000 100000\n"}, 0},
@@ -607,6 +695,7 @@ int main(void) {
       cmocka_unit_test(test_memory_returns_home),
       cmocka_unit_test(test_memory_grow),
       cmocka_unit_test(test_sort),
+      cmocka_unit_test(test_hash),
       cmocka_unit_test(test_decimal_hard),
       cmocka_unit_test(test_decimal_random),
       cmocka_unit_test(test_decimal_halfway),

@@ -59,8 +59,8 @@ static model_config read_config(const char *directory) {
 }
 
 static void check_sizes(const model_config *c, const int sizes[8]) {
-  const int read[8] = {c->layers,    c->heads, c->hidden_size, c->intermediate_size, c->vocab_size,
-                       c->positions, c->types, c->pad_token_id};
+  const int read[8] = {c->layers,     c->heads,     c->hidden_size, c->intermediate_size,
+                       c->vocab_size, c->positions, c->types,       c->pad_token_id};
   for (int i = 0; i < 8; i++) assert_int_equal(read[i], sizes[i]);
 }
 
@@ -88,7 +88,8 @@ static void test_config_defaults(void **state) {
       "{\"model_type\":\"bert\",\"hidden_size\":null,\"architectures\":null,\"hidden_act\":null,"
       "\"is_decoder\":null,\"position_embedding_type\":null,\"pruned_heads\":{},"
       "\"quantization_config\":null,\"unknown\":[1]}",
-      "{\"model_type\":\"bert\",\"architectures\":[],\"is_decoder\":false,\"add_cross_attention\":false,"
+      "{\"model_type\":\"bert\",\"architectures\":[],\"is_decoder\":false,\"add_cross_attention\":"
+      "false,"
       "\"position_embedding_type\":\"absolute\"}"};
   char *directory = empty_directory();
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -106,13 +107,18 @@ static void test_config_activations(void **state) {
   static const struct {
     const char *name;
     activation kind;
-  } names[] = {{"gelu", ACTIVATION_GELU},           {"gelu_python", ACTIVATION_GELU},
-               {"gelu_new", ACTIVATION_GELU_TANH},  {"gelu_fast", ACTIVATION_GELU_TANH},
-               {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH}, {"relu", ACTIVATION_RELU},
-               {"silu", ACTIVATION_SILU},           {"swish", ACTIVATION_SILU},
-               {"tanh", ACTIVATION_TANH},           {"linear", ACTIVATION_IDENTITY}};
-  static const char *const unknown[] = {"quick_gelu", "gelu_10", "relu2", "relu6", "mish", "sigmoid",
-                                        "GELU", "", "gelu "};
+  } names[] = {{"gelu", ACTIVATION_GELU},
+               {"gelu_python", ACTIVATION_GELU},
+               {"gelu_new", ACTIVATION_GELU_TANH},
+               {"gelu_fast", ACTIVATION_GELU_TANH},
+               {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+               {"relu", ACTIVATION_RELU},
+               {"silu", ACTIVATION_SILU},
+               {"swish", ACTIVATION_SILU},
+               {"tanh", ACTIVATION_TANH},
+               {"linear", ACTIVATION_IDENTITY}};
+  static const char *const unknown[] = {"quick_gelu", "gelu_10", "relu2", "relu6", "mish",
+                                        "sigmoid",    "GELU",    "",      "gelu "};
   char *directory = empty_directory(), text[100];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(text, sizeof text, "{\"model_type\":\"bert\",\"hidden_act\":\"%s\"}", names[i].name);
@@ -147,7 +153,8 @@ static const bad_text bad_configs[] = {
     {"{\"model_type\":1}", BERT_INVALID, "\"model_type\" must be a string"},
     {"{\"model_type\":\"gpt2\"}", BERT_UNSUPPORTED, "\"model_type\" \"gpt2\" is not supported"},
     {"{\"model_type\":\"BERT\"}", BERT_UNSUPPORTED, "\"BERT\" is not supported"},
-    {"{\"model_type\":\"bert\",\"model_type\":\"bert\"}", BERT_INVALID, "\"model_type\" stands twice"},
+    {"{\"model_type\":\"bert\",\"model_type\":\"bert\"}", BERT_INVALID,
+     "\"model_type\" stands twice"},
     {BERT("\"hidden_act\":{}"), BERT_INVALID, "\"hidden_act\" must be a string"},
     {BERT("\"position_embedding_type\":\"relative_key\""), BERT_UNSUPPORTED,
      "\"position_embedding_type\" \"relative_key\" is not supported"},
@@ -156,14 +163,16 @@ static const bad_text bad_configs[] = {
     {BERT("\"add_cross_attention\":true"), BERT_UNSUPPORTED, "\"add_cross_attention\""},
     {BERT("\"pruned_heads\":{\"0\":[1]}"), BERT_UNSUPPORTED, "\"pruned_heads\""},
     {BERT("\"quantization_config\":{\"bits\":4}"), BERT_UNSUPPORTED, "\"quantization_config\""},
-    {BERT("\"num_hidden_layers\":0"), BERT_INVALID, "\"num_hidden_layers\" must be an integer from 1 to 1000, not 0"},
+    {BERT("\"num_hidden_layers\":0"), BERT_INVALID,
+     "\"num_hidden_layers\" must be an integer from 1 to 1000, not 0"},
     {BERT("\"num_hidden_layers\":1001"), BERT_INVALID, "\"num_hidden_layers\""},
     {BERT("\"num_hidden_layers\":-1"), BERT_INVALID, "not -1"},
     {BERT("\"num_hidden_layers\":1.5"), BERT_INVALID, "not 1.5"},
     {BERT("\"num_hidden_layers\":\"6\""), BERT_INVALID, "not \"6\""},
     {BERT("\"num_attention_heads\":0"), BERT_INVALID, "\"num_attention_heads\""},
     {BERT("\"num_attention_heads\":1025"), BERT_INVALID, "\"num_attention_heads\""},
-    {BERT("\"num_attention_heads\":7"), BERT_INVALID, "hidden_size 768 is not a multiple of num_attention_heads 7"},
+    {BERT("\"num_attention_heads\":7"), BERT_INVALID,
+     "hidden_size 768 is not a multiple of num_attention_heads 7"},
     {BERT("\"num_attention_heads\":1024"), BERT_INVALID, "is not a multiple"},
     {BERT("\"hidden_size\":0"), BERT_INVALID, "\"hidden_size\""},
     {BERT("\"hidden_size\":65537"), BERT_INVALID, "\"hidden_size\""},
@@ -178,13 +187,15 @@ static const bad_text bad_configs[] = {
     {BERT("\"type_vocab_size\":1001"), BERT_INVALID, "\"type_vocab_size\""},
     {BERT("\"pad_token_id\":-2"), BERT_INVALID, "\"pad_token_id\""},
     {BERT("\"pad_token_id\":30522"), BERT_INVALID, "\"pad_token_id\" 30522 is not below"},
-    {BERT("\"layer_norm_eps\":0"), BERT_INVALID, "\"layer_norm_eps\" must be a number from 1e-30 to 1"},
+    {BERT("\"layer_norm_eps\":0"), BERT_INVALID,
+     "\"layer_norm_eps\" must be a number from 1e-30 to 1"},
     {BERT("\"layer_norm_eps\":-1e-12"), BERT_INVALID, "\"layer_norm_eps\""},
     {BERT("\"layer_norm_eps\":2"), BERT_INVALID, "\"layer_norm_eps\""},
     {BERT("\"layer_norm_eps\":\"1e-12\""), BERT_INVALID, "\"layer_norm_eps\""},
     {BERT("\"architectures\":\"BertModel\""), BERT_INVALID, "\"architectures\" must be an array"},
     {BERT("\"architectures\":[1]"), BERT_INVALID, "\"architectures\" must be an array of names"},
-    {BERT("\"architectures\":[\"0123456789012345678901234567890123456789012345678901234567890123\"]"),
+    {BERT("\"architectures\":["
+          "\"0123456789012345678901234567890123456789012345678901234567890123\"]"),
      BERT_INVALID, "too long"},
 };
 
@@ -275,8 +286,9 @@ static char *sentence_directory(void) {
   put(directory, "1_Pooling/config.json",
       "{\"word_embedding_dimension\":8,\"pooling_mode_mean_tokens\":true}");
   put(directory, "2_Dense/config.json", "{\"in_features\":8,\"out_features\":4}");
-  put(directory, "3_Dense/config.json", "{\"in_features\":4,\"out_features\":2,\"bias\":false,"
-                                        "\"activation_function\":\"torch.nn.modules.linear.Identity\"}");
+  put(directory, "3_Dense/config.json",
+      "{\"in_features\":4,\"out_features\":2,\"bias\":false,"
+      "\"activation_function\":\"torch.nn.modules.linear.Identity\"}");
   return directory;
 }
 
@@ -289,14 +301,23 @@ static void test_pooling_modes(void **state) {
       {"{}", 1, 0, {POOLING_MEAN}},
       {"{\"word_embedding_dimension\":8}", 1, 8, {POOLING_MEAN}},
       {"{\"embedding_dimension\":9}", 1, 9, {POOLING_MEAN}},
-      {"{\"pooling_mode_cls_token\":false,\"pooling_mode_mean_tokens\":false}", 1, 0, {POOLING_MEAN}},
+      {"{\"pooling_mode_cls_token\":false,\"pooling_mode_mean_tokens\":false}",
+       1,
+       0,
+       {POOLING_MEAN}},
       {"{\"pooling_mode_cls_token\":true}", 1, 0, {POOLING_CLS}},
       {"{\"pooling_mode_max_tokens\":true}", 1, 0, {POOLING_MAX}},
       {"{\"pooling_mode_mean_sqrt_len_tokens\":true}", 1, 0, {POOLING_MEAN_SQRT_LEN}},
-      {"{\"pooling_mode_mean_tokens\":true,\"pooling_mode_max_tokens\":true,\"pooling_mode_cls_token\":true,"
-       "\"pooling_mode_mean_sqrt_len_tokens\":true}", 4, 0,
+      {"{\"pooling_mode_mean_tokens\":true,\"pooling_mode_max_tokens\":true,\"pooling_mode_cls_"
+       "token\":true,"
+       "\"pooling_mode_mean_sqrt_len_tokens\":true}",
+       4,
+       0,
        {POOLING_CLS, POOLING_MAX, POOLING_MEAN, POOLING_MEAN_SQRT_LEN}},
-      {"{\"pooling_mode_weightedmean_tokens\":false,\"pooling_mode_lasttoken\":false}", 1, 0, {POOLING_MEAN}},
+      {"{\"pooling_mode_weightedmean_tokens\":false,\"pooling_mode_lasttoken\":false}",
+       1,
+       0,
+       {POOLING_MEAN}},
       {"{\"pooling_mode\":\"cls\"}", 1, 0, {POOLING_CLS}},
       {"{\"pooling_mode\":\"mean_sqrt_len_tokens\"}", 1, 0, {POOLING_MEAN_SQRT_LEN}},
       {"{\"pooling_mode\":[\"mean\",\"cls\"]}", 2, 0, {POOLING_MEAN, POOLING_CLS}},
@@ -333,11 +354,17 @@ static void test_pooling_names(void **state) {
 static void test_modules_in_file_order(void **state) {
   char *directory = sentence_directory();
   put(directory, "modules.json",
-      "[" M(ST "Transformer", "0_Transformer") ",{\"idx\":9,\"name\":\"x\",\"path\":\"1_Pooling\",\"type\":"
-      "\"sentence_transformers.sentence_transformer.modules.pooling.Pooling\"},"
-      M(ST "Dropout", "none") ",{\"idx\":3,\"path\":\"2_Dense\",\"type\":\"sentence_transformers.base.modules."
-      "dense.Dense\"}," M(ST "Normalize", "4_Normalize") ",{\"idx\":1,\"path\":\"3_Dense\",\"type\":\"" ST
-      "Dense\"}]");
+      "[" M(ST "Transformer",
+            "0_Transformer") ",{\"idx\":9,\"name\":\"x\",\"path\":\"1_Pooling\",\"type\":"
+                             "\"sentence_transformers.sentence_transformer.modules.pooling."
+                             "Pooling\"}," M(ST "Dropout",
+                                             "none") ",{\"idx\":3,\"path\":\"2_Dense\",\"type\":"
+                                                     "\"sentence_transformers.base.modules."
+                                                     "dense.Dense\"}," M(
+                                                         ST "Normalize",
+                                                         "4_Normalize") ",{\"idx\":1,\"path\":\"3_"
+                                                                        "Dense\",\"type\":\"" ST
+                                                                        "Dense\"}]");
   put(directory, "0_Transformer/sentence_roberta_config.json", "{\"max_seq_length\":33}");
   put(directory, "sentence_bert_config.json", "{\"max_seq_length\":44}");
   sentence_config c = read_sentence(directory);
@@ -367,7 +394,8 @@ static void test_dense_activations(void **state) {
   char *directory = sentence_directory(), text[200];
   put(directory, "modules.json", MODULES("," M(ST "Dense", "2_Dense")));
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    snprintf(text, sizeof text, "{\"in_features\":8,\"out_features\":4,\"activation_function\":\"%s\"}",
+    snprintf(text, sizeof text,
+             "{\"in_features\":8,\"out_features\":4,\"activation_function\":\"%s\"}",
              names[i].name);
     put(directory, "2_Dense/config.json", text);
     sentence_config c = read_sentence(directory);
@@ -419,8 +447,10 @@ static void test_token_limit(void **state) {
       {NULL, "{\"model_max_length\":1e30}", 0},
       {"{\"max_seq_length\":77,\"tokenizer_args\":{\"model_max_length\":66}}", NULL, 66},
       {"{\"max_seq_length\":77,\"processor_kwargs\":{\"model_max_length\":65}}", NULL, 65},
-      {"{\"transformer_task\":\"feature-extraction\",\"modality_config\":{\"text\":{\"method\":\"forward\","
-       "\"method_output_name\":\"last_hidden_state\"}},\"module_output_name\":\"token_embeddings\"}",
+      {"{\"transformer_task\":\"feature-extraction\",\"modality_config\":{\"text\":{\"method\":"
+       "\"forward\","
+       "\"method_output_name\":\"last_hidden_state\"}},\"module_output_name\":\"token_"
+       "embeddings\"}",
        "{\"model_max_length\":50}", 50},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -473,67 +503,103 @@ static const bad_sentence bad_sentences[] = {
     {"modules.json", "[" TRANSFORMER "]", BERT_UNSUPPORTED, "1 modules"},
     {"modules.json", "[1,2]", BERT_INVALID, "module 0: it must be an object"},
     {"modules.json", "[{\"path\":\"\"},2]", BERT_INVALID, "with \"type\" and \"path\""},
-    {"modules.json", "[{\"type\":\"" ST "Transformer\"},2]", BERT_INVALID, "with \"type\" and \"path\""},
+    {"modules.json", "[{\"type\":\"" ST "Transformer\"},2]", BERT_INVALID,
+     "with \"type\" and \"path\""},
     {"modules.json", "[{\"type\":1,\"path\":\"\"},2]", BERT_INVALID, "\"type\" must be a string"},
-    {"modules.json", "[" TRANSFORMER "," M(ST "WeightedLayerPooling", "1_Pooling") "]", BERT_UNSUPPORTED,
-     "module 1: the module \"" ST "WeightedLayerPooling\" is not supported"},
-    {"modules.json", "[" M(ST "BoW", "") "," POOLING "]", BERT_UNSUPPORTED, "BoW\" is not supported"},
-    {"modules.json", MODULES("," M(ST "CNN", "2")), BERT_UNSUPPORTED, "module 2: the module \"" ST "CNN\""},
+    {"modules.json", "[" TRANSFORMER "," M(ST "WeightedLayerPooling", "1_Pooling") "]",
+     BERT_UNSUPPORTED, "module 1: the module \"" ST "WeightedLayerPooling\" is not supported"},
+    {"modules.json", "[" M(ST "BoW", "") "," POOLING "]", BERT_UNSUPPORTED,
+     "BoW\" is not supported"},
+    {"modules.json", MODULES("," M(ST "CNN", "2")), BERT_UNSUPPORTED,
+     "module 2: the module \"" ST "CNN\""},
     {"modules.json", MODULES("," M(ST "LSTM", "2")), BERT_UNSUPPORTED, "LSTM"},
     {"modules.json", MODULES("," M(ST "LayerNorm", "2")), BERT_UNSUPPORTED, "LayerNorm"},
-    {"modules.json", MODULES("," M("custom_st.Dense", "2")), BERT_UNSUPPORTED, "\"custom_st.Dense\""},
-    {"modules.json", "[" M("custom_st.Transformer", "") "," POOLING "]", BERT_UNSUPPORTED, "custom_st"},
-    {"modules.json", "[" POOLING "," TRANSFORMER "]", BERT_UNSUPPORTED, "not supported in this place"},
-    {"modules.json", MODULES("," POOLING), BERT_UNSUPPORTED, "module 2: the module \"" ST "Pooling\" is not "
+    {"modules.json", MODULES("," M("custom_st.Dense", "2")), BERT_UNSUPPORTED,
+     "\"custom_st.Dense\""},
+    {"modules.json", "[" M("custom_st.Transformer", "") "," POOLING "]", BERT_UNSUPPORTED,
+     "custom_st"},
+    {"modules.json", "[" POOLING "," TRANSFORMER "]", BERT_UNSUPPORTED,
+     "not supported in this place"},
+    {"modules.json", MODULES("," POOLING), BERT_UNSUPPORTED,
+     "module 2: the module \"" ST "Pooling\" is not "
      "supported in this place"},
-    {"modules.json", "[" TRANSFORMER "," M(ST "Normalize", "1") "]", BERT_UNSUPPORTED, "in this place"},
-    {"modules.json", "[" M(ST "Transformer", "..") "," POOLING "]", BERT_INVALID, "\"..\" leads out"},
-    {"modules.json", "[" M(ST "Transformer", "/etc") "," POOLING "]", BERT_INVALID, "\"/etc\" leads out"},
-    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "a/../../b") "]", BERT_INVALID, "leads out"},
-    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "a\\\\..\\\\b") "]", BERT_INVALID, "leads out"},
-    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "none") "]", BERT_IO, "/none/config.json: No such"},
+    {"modules.json", "[" TRANSFORMER "," M(ST "Normalize", "1") "]", BERT_UNSUPPORTED,
+     "in this place"},
+    {"modules.json", "[" M(ST "Transformer", "..") "," POOLING "]", BERT_INVALID,
+     "\"..\" leads out"},
+    {"modules.json", "[" M(ST "Transformer", "/etc") "," POOLING "]", BERT_INVALID,
+     "\"/etc\" leads out"},
+    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "a/../../b") "]", BERT_INVALID,
+     "leads out"},
+    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "a\\\\..\\\\b") "]", BERT_INVALID,
+     "leads out"},
+    {"modules.json", "[" TRANSFORMER "," M(ST "Pooling", "none") "]", BERT_IO,
+     "/none/config.json: No such"},
     {"modules.json", MODULES("," M(ST "Dense", "none")), BERT_IO, "/none/config.json"},
     {"1_Pooling/config.json", "[]", BERT_INVALID, "/1_Pooling/config.json: expected an object"},
     {"1_Pooling/config.json", "{\"pooling_mode_weightedmean_tokens\":true}", BERT_UNSUPPORTED,
      "/1_Pooling/config.json: pooling mode \"weightedmean\" is not supported"},
-    {"1_Pooling/config.json", "{\"pooling_mode_lasttoken\":true}", BERT_UNSUPPORTED, "\"lasttoken\""},
-    {"1_Pooling/config.json", "{\"pooling_mode\":\"lasttoken\"}", BERT_UNSUPPORTED, "\"lasttoken\""},
+    {"1_Pooling/config.json", "{\"pooling_mode_lasttoken\":true}", BERT_UNSUPPORTED,
+     "\"lasttoken\""},
+    {"1_Pooling/config.json", "{\"pooling_mode\":\"lasttoken\"}", BERT_UNSUPPORTED,
+     "\"lasttoken\""},
     {"1_Pooling/config.json", "{\"pooling_mode\":\"median\"}", BERT_UNSUPPORTED, "\"median\""},
-    {"1_Pooling/config.json", "{\"pooling_mode\":1}", BERT_INVALID, "must be a name or an array of names"},
+    {"1_Pooling/config.json", "{\"pooling_mode\":1}", BERT_INVALID,
+     "must be a name or an array of names"},
     {"1_Pooling/config.json", "{\"pooling_mode\":[]}", BERT_INVALID, "names no mode"},
     {"1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",1]}", BERT_INVALID, "must be a name"},
-    {"1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}", BERT_UNSUPPORTED,
-     "more than 4 pooling modes"},
-    {"1_Pooling/config.json", "{\"pooling_mode_cls_token\":1}", BERT_INVALID, "must be true or false"},
-    {"1_Pooling/config.json", "{\"word_embedding_dimension\":0}", BERT_INVALID, "word_embedding_dimension"},
-    {"1_Pooling/config.json", "{\"embedding_dimension\":\"8\"}", BERT_INVALID, "embedding_dimension"},
+    {"1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}",
+     BERT_UNSUPPORTED, "more than 4 pooling modes"},
+    {"1_Pooling/config.json", "{\"pooling_mode_cls_token\":1}", BERT_INVALID,
+     "must be true or false"},
+    {"1_Pooling/config.json", "{\"word_embedding_dimension\":0}", BERT_INVALID,
+     "word_embedding_dimension"},
+    {"1_Pooling/config.json", "{\"embedding_dimension\":\"8\"}", BERT_INVALID,
+     "embedding_dimension"},
     {"1_Pooling/config.json", "{\"include_prompt\":\"no\"}", BERT_INVALID, "include_prompt"},
-    {"config_sentence_transformers.json", "[]", BERT_INVALID, "/config_sentence_transformers.json: expected"},
-    {"config_sentence_transformers.json", "{\"prompts\":[]}", BERT_INVALID, "\"prompts\" must be an object"},
+    {"config_sentence_transformers.json", "[]", BERT_INVALID,
+     "/config_sentence_transformers.json: expected"},
+    {"config_sentence_transformers.json", "{\"prompts\":[]}", BERT_INVALID,
+     "\"prompts\" must be an object"},
     {"config_sentence_transformers.json", "{\"prompts\":{\"a\":1}}", BERT_INVALID,
      "the prompt \"a\" must be a string, not a number"},
-    {"config_sentence_transformers.json", "{\"prompts\":{\"a\":\"\"},\"default_prompt_name\":\"b\"}", BERT_INVALID,
+    {"config_sentence_transformers.json",
+     "{\"prompts\":{\"a\":\"\"},\"default_prompt_name\":\"b\"}", BERT_INVALID,
      "\"default_prompt_name\" \"b\" is none of the prompts"},
-    {"config_sentence_transformers.json", "{\"default_prompt_name\":1}", BERT_INVALID, "default_prompt_name"},
+    {"config_sentence_transformers.json", "{\"default_prompt_name\":1}", BERT_INVALID,
+     "default_prompt_name"},
     {"config_sentence_transformers.json", "{\"model_type\":\"SparseEncoder\"}", BERT_UNSUPPORTED,
      "\"SparseEncoder\" is not supported"},
-    {"config_sentence_transformers.json", "{\"truncate_dim\":4}", BERT_UNSUPPORTED, "\"truncate_dim\""},
-    {"sentence_bert_config.json", "[]", BERT_INVALID, "/sentence_bert_config.json: expected an object"},
-    {"sentence_bert_config.json", "{\"max_seq_length\":0}", BERT_INVALID, "\"max_seq_length\" must be"},
-    {"sentence_bert_config.json", "{\"max_seq_length\":\"128\"}", BERT_INVALID, "\"max_seq_length\""},
+    {"config_sentence_transformers.json", "{\"truncate_dim\":4}", BERT_UNSUPPORTED,
+     "\"truncate_dim\""},
+    {"sentence_bert_config.json", "[]", BERT_INVALID,
+     "/sentence_bert_config.json: expected an object"},
+    {"sentence_bert_config.json", "{\"max_seq_length\":0}", BERT_INVALID,
+     "\"max_seq_length\" must be"},
+    {"sentence_bert_config.json", "{\"max_seq_length\":\"128\"}", BERT_INVALID,
+     "\"max_seq_length\""},
     {"sentence_bert_config.json", "{\"do_lower_case\":0}", BERT_INVALID, "\"do_lower_case\""},
-    {"sentence_bert_config.json", "{\"transformer_task\":\"fill-mask\"}", BERT_UNSUPPORTED, "\"fill-mask\""},
-    {"sentence_bert_config.json", "{\"module_output_name\":\"scores\"}", BERT_UNSUPPORTED, "\"scores\""},
-    {"sentence_bert_config.json", "{\"modality_config\":{\"text\":{\"method\":\"get_text_features\"}}}",
-     BERT_UNSUPPORTED, "\"get_text_features\""},
-    {"sentence_bert_config.json", "{\"modality_config\":{\"text\":{\"method_output_name\":\"logits\"}}}",
-     BERT_UNSUPPORTED, "\"logits\""},
-    {"sentence_bert_config.json", "{\"config_args\":{\"x\":1}}", BERT_UNSUPPORTED, "\"config_args\""},
-    {"sentence_bert_config.json", "{\"processing_kwargs\":{\"text\":{}}}", BERT_UNSUPPORTED, "processing_kwargs"},
-    {"sentence_roberta_config.json", "{\"max_seq_length\":-5}", BERT_INVALID, "/sentence_roberta_config.json: "},
+    {"sentence_bert_config.json", "{\"transformer_task\":\"fill-mask\"}", BERT_UNSUPPORTED,
+     "\"fill-mask\""},
+    {"sentence_bert_config.json", "{\"module_output_name\":\"scores\"}", BERT_UNSUPPORTED,
+     "\"scores\""},
+    {"sentence_bert_config.json",
+     "{\"modality_config\":{\"text\":{\"method\":\"get_text_features\"}}}", BERT_UNSUPPORTED,
+     "\"get_text_features\""},
+    {"sentence_bert_config.json",
+     "{\"modality_config\":{\"text\":{\"method_output_name\":\"logits\"}}}", BERT_UNSUPPORTED,
+     "\"logits\""},
+    {"sentence_bert_config.json", "{\"config_args\":{\"x\":1}}", BERT_UNSUPPORTED,
+     "\"config_args\""},
+    {"sentence_bert_config.json", "{\"processing_kwargs\":{\"text\":{}}}", BERT_UNSUPPORTED,
+     "processing_kwargs"},
+    {"sentence_roberta_config.json", "{\"max_seq_length\":-5}", BERT_INVALID,
+     "/sentence_roberta_config.json: "},
     {"tokenizer_config.json", "[]", BERT_INVALID, "/tokenizer_config.json: expected an object"},
-    {"tokenizer_config.json", "{\"model_max_length\":0}", BERT_INVALID, "\"model_max_length\" must be"},
-    {"tokenizer_config.json", "{\"model_max_length\":\"512\"}", BERT_INVALID, "\"model_max_length\""},
+    {"tokenizer_config.json", "{\"model_max_length\":0}", BERT_INVALID,
+     "\"model_max_length\" must be"},
+    {"tokenizer_config.json", "{\"model_max_length\":\"512\"}", BERT_INVALID,
+     "\"model_max_length\""},
 };
 
 static const bad_text bad_dense[] = {
@@ -541,13 +607,17 @@ static const bad_text bad_dense[] = {
     {"{\"in_features\":8}", BERT_INVALID, "\"out_features\" is missing"},
     {"{\"in_features\":0,\"out_features\":4}", BERT_INVALID, "\"in_features\" must be"},
     {"{\"in_features\":8,\"out_features\":1048577}", BERT_INVALID, "\"out_features\" must be"},
-    {"{\"in_features\":9,\"out_features\":4}", BERT_INVALID, "takes 9 numbers (\"in_features\"), but the module "
+    {"{\"in_features\":9,\"out_features\":4}", BERT_INVALID,
+     "takes 9 numbers (\"in_features\"), but the module "
      "before gives 8"},
     {DENSE("\"bias\":1"), BERT_INVALID, "\"bias\""},
-    {DENSE("\"activation_function\":null"), BERT_INVALID, "\"activation_function\" must be a string, not null"},
-    {DENSE("\"activation_function\":\"torch.nn.modules.activation.Sigmoid\""), BERT_UNSUPPORTED, "Sigmoid"},
+    {DENSE("\"activation_function\":null"), BERT_INVALID,
+     "\"activation_function\" must be a string, not null"},
+    {DENSE("\"activation_function\":\"torch.nn.modules.activation.Sigmoid\""), BERT_UNSUPPORTED,
+     "Sigmoid"},
     {DENSE("\"activation_function\":\"Tanh\""), BERT_UNSUPPORTED, "\"Tanh\" is not supported"},
-    {DENSE("\"activation_function\":\"evil.Tanh\""), BERT_UNSUPPORTED, "\"evil.Tanh\" is not supported"},
+    {DENSE("\"activation_function\":\"evil.Tanh\""), BERT_UNSUPPORTED,
+     "\"evil.Tanh\" is not supported"},
     {DENSE("\"use_residual\":true"), BERT_UNSUPPORTED, "\"use_residual\""},
     {DENSE("\"module_input_name\":\"token_embeddings\""), BERT_UNSUPPORTED, "\"token_embeddings\""},
     {DENSE("\"module_output_name\":\"x\""), BERT_UNSUPPORTED, "\"module_output_name\" \"x\""},
@@ -580,10 +650,14 @@ static void test_dense_refuses(void **state) {
     check_bad(directory, bad_dense[i].status, bad_dense[i].part);
   }
   put(directory, "2_Dense/config.json", "{\"in_features\":8,\"out_features\":5}");
-  put(directory, "modules.json", MODULES("," M(ST "Dense", "2_Dense") "," M(ST "Dense", "3_Dense")));
-  check_bad(directory, BERT_INVALID, "/3_Dense takes 4 numbers (\"in_features\"), but the module before gives 5");
-  put(directory, "1_Pooling/config.json", "{\"word_embedding_dimension\":8,\"pooling_mode\":[\"cls\",\"max\"]}");
-  check_bad(directory, BERT_INVALID, "/2_Dense takes 8 numbers (\"in_features\"), but the module before gives 16");
+  put(directory, "modules.json",
+      MODULES("," M(ST "Dense", "2_Dense") "," M(ST "Dense", "3_Dense")));
+  check_bad(directory, BERT_INVALID,
+            "/3_Dense takes 4 numbers (\"in_features\"), but the module before gives 5");
+  put(directory, "1_Pooling/config.json",
+      "{\"word_embedding_dimension\":8,\"pooling_mode\":[\"cls\",\"max\"]}");
+  check_bad(directory, BERT_INVALID,
+            "/2_Dense takes 8 numbers (\"in_features\"), but the module before gives 16");
   scratch_free(directory);
 }
 
@@ -595,7 +669,8 @@ static void test_normalize_refuses(void **state) {
   assert_int_equal(c.module_count, 1);
   sentence_config_free(&c);
   put(directory, "2_Normalize/config.json", "{\"module_input_name\":\"token_embeddings\"}");
-  check_bad(directory, BERT_UNSUPPORTED, "/2_Normalize/config.json: \"module_input_name\" \"token_embeddings\"");
+  check_bad(directory, BERT_UNSUPPORTED,
+            "/2_Normalize/config.json: \"module_input_name\" \"token_embeddings\"");
   scratch_free(directory);
 }
 
@@ -628,8 +703,11 @@ static void test_no_memory(void **state) {
 
 /* Each file of a directory cut at every byte is an error. */
 static void test_cut_files(void **state) {
-  static const char *const files[] = {"config.json", "modules.json", "1_Pooling/config.json",
-                                      "2_Dense/config.json", "config_sentence_transformers.json",
+  static const char *const files[] = {"config.json",
+                                      "modules.json",
+                                      "1_Pooling/config.json",
+                                      "2_Dense/config.json",
+                                      "config_sentence_transformers.json",
                                       "sentence_bert_config.json"};
   char *directory = scratch_copy(cls_dense);
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

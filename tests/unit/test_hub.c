@@ -107,7 +107,8 @@ static void test_directories(void **state) {
 }
 
 static void test_variables_in_order(void **state) {
-  static const char *const caches[] = {"", "", "/hub", "/huggingface/hub", "/.cache/huggingface/hub"};
+  static const char *const caches[] = {"", "", "/hub", "/huggingface/hub",
+                                       "/.cache/huggingface/hub"};
   char below[100], expected[300];
   for (int i = 4; i >= 0; i--) { /* each one set before the next counts more */
     snprintf(below, sizeof below, "v%d%s", i, caches[i]);
@@ -154,8 +155,10 @@ static void test_errors(void **state) {
   char expected[PATH_MAX + 300], path[PATH_MAX + 300];
   set_variable("HF_HOME", "e");
   snprintf(expected, sizeof expected,
-           "no model \"org/none\": there is no such directory, and no snapshot in %s/e/hub/models--org--none, "
-           "where the Hugging Face cache (HF_HOME) would have it", root);
+           "no model \"org/none\": there is no such directory, and no snapshot in "
+           "%s/e/hub/models--org--none, "
+           "where the Hugging Face cache (HF_HOME) would have it",
+           root);
   expect_error("org/none", BERT_IO, expected);
   put("e/hub/models--empty/refs/other", "");
   expect_error("empty", BERT_IO, "no snapshot in");
@@ -182,9 +185,10 @@ static void test_errors(void **state) {
 }
 
 static void test_not_an_id(void **state) {
-  static const char *const names[] = {"/none/such", "a/b/c", "./none", "../none", "none/", "/", "~x",
-                                      "org//name", "org/na me", "org/name?", "a\nb", "org/..", ".hidden",
-                                      "-x", "org/.x", "\xC3\xA9", "a\\b", "C:\\models"};
+  static const char *const names[] = {"/none/such", "a/b/c",  "./none",    "../none",   "none/",
+                                      "/",          "~x",     "org//name", "org/na me", "org/name?",
+                                      "a\nb",       "org/..", ".hidden",   "-x",        "org/.x",
+                                      "\xC3\xA9",   "a\\b",   "C:\\models"};
   set_variable("HF_HOME", "e");
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], "/") != 0)
@@ -228,12 +232,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_directories),
-      cmocka_unit_test(test_variables_in_order),
-      cmocka_unit_test(test_revisions),
-      cmocka_unit_test(test_errors),
-      cmocka_unit_test(test_not_an_id),
-      cmocka_unit_test(test_long_names),
+      cmocka_unit_test(test_directories), cmocka_unit_test(test_variables_in_order),
+      cmocka_unit_test(test_revisions),   cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_not_an_id),   cmocka_unit_test(test_long_names),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

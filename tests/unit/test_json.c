@@ -42,15 +42,59 @@ static json_document *parse_good(const char *text) {
 /* ---- Accepted ---------------------------------------------------------- */
 
 static const char *const accepted[] = {
-    "null", "true", "false", "0", "-0", "1", "-1", "10", "1.5", "-1.5e3", "1E5", "1e+5", "1e-5",
-    "0.0", "0e0", "1e-400", "123456789012345678901234567890", "\"\"", "\"a\"", " 1 ", "\t\r\n 1\n",
-    "[]", "[ ]", "{}", "{ }", "[1]", "[1,2]", "[ 1 , 2 ]", "[[]]", "[[],{}]", "{\"a\":1}",
-    "{ \"a\" : 1 , \"b\" : [ ] }", "{\"\":0}", "{\"a\":{\"a\":{\"a\":1}}}", "[\"\"]",
-    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\u0041\"", "\"\\u00e9\\u20AC\\uD83D\\uDE00\"",
-    "\"\\uFFFF\\uFFFE\"", "\"\x7F\"", "\"\xC2\x80\xDF\xBF\"", "\"\xE0\xA0\x80\xEF\xBF\xBF\"",
-    "\"\xED\x9F\xBF\xEE\x80\x80\"", "\"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\"", "[null,true,false]",
-    "{\"a\":1,\"A\":1,\"aa\":1,\"\\u0061a \":1}", "\"/\"", "\"null\"", "[1e1,1E1]",
-    "\"12345678\"", "\"1234567\\n12345678\\n\"", "\"123456789012345\xC3\xA9" "1234567\"",
+    "null",
+    "true",
+    "false",
+    "0",
+    "-0",
+    "1",
+    "-1",
+    "10",
+    "1.5",
+    "-1.5e3",
+    "1E5",
+    "1e+5",
+    "1e-5",
+    "0.0",
+    "0e0",
+    "1e-400",
+    "123456789012345678901234567890",
+    "\"\"",
+    "\"a\"",
+    " 1 ",
+    "\t\r\n 1\n",
+    "[]",
+    "[ ]",
+    "{}",
+    "{ }",
+    "[1]",
+    "[1,2]",
+    "[ 1 , 2 ]",
+    "[[]]",
+    "[[],{}]",
+    "{\"a\":1}",
+    "{ \"a\" : 1 , \"b\" : [ ] }",
+    "{\"\":0}",
+    "{\"a\":{\"a\":{\"a\":1}}}",
+    "[\"\"]",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+    "\"\\u0041\"",
+    "\"\\u00e9\\u20AC\\uD83D\\uDE00\"",
+    "\"\\uFFFF\\uFFFE\"",
+    "\"\x7F\"",
+    "\"\xC2\x80\xDF\xBF\"",
+    "\"\xE0\xA0\x80\xEF\xBF\xBF\"",
+    "\"\xED\x9F\xBF\xEE\x80\x80\"",
+    "\"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\"",
+    "[null,true,false]",
+    "{\"a\":1,\"A\":1,\"aa\":1,\"\\u0061a \":1}",
+    "\"/\"",
+    "\"null\"",
+    "[1e1,1E1]",
+    "\"12345678\"",
+    "\"1234567\\n12345678\\n\"",
+    "\"123456789012345\xC3\xA9"
+    "1234567\"",
     "{\"a\":[{\"b\":[{\"c\":null}]}]}",
 };
 
@@ -169,7 +213,9 @@ static const refused_case refused[] = {
     {"[\n1,\n2,\n x]", 9, "(line 4)"},
     {"[\"\\n\\n\\n\",\n x]", 12, "(line 2)"},
     {"\f1", 0, "not the byte 0x0C"},
-    {"\xC2\xA0" "1", 0, "not the byte 0xC2"},
+    {"\xC2\xA0"
+     "1",
+     0, "not the byte 0xC2"},
 };
 
 static void check_refused(const char *text, size_t size, int offset, const char *part) {
@@ -354,8 +400,9 @@ static void expect_text(bert_status status, bert_status expected, const bert_err
 }
 
 static void test_typed_reading(void **state) {
-  json_document *document = parse_good("{\"i\":5,\"f\":0.5,\"big\":1e30,\"s\":\"x\",\"t\":true,\"no\":"
-                                       "false,\"null\":null,\"a\":[],\"o\":{}}");
+  json_document *document =
+      parse_good("{\"i\":5,\"f\":0.5,\"big\":1e30,\"s\":\"x\",\"t\":true,\"no\":"
+                 "false,\"null\":null,\"a\":[],\"o\":{}}");
   const json_value *root = json_root(document);
   bert_error error = {0};
   int64_t i = -1;
@@ -496,7 +543,8 @@ static size_t walk(const json_value *v, int depth) {
 }
 
 static void test_mutations(void **state) {
-  static const char alphabet[] = "{}[]\",:\\u0123456789abcdefDE+-. \n\x01\x7F\x80\xC3\xE2\xED\xF0\xFF";
+  static const char alphabet[] =
+      "{}[]\",:\\u0123456789abcdefDE+-. \n\x01\x7F\x80\xC3\xE2\xED\xF0\xFF";
   uint64_t random = 20240607;
   char text[sizeof sample + 32];
   int good = 0;
@@ -510,9 +558,7 @@ static void test_mutations(void **state) {
       switch ((random >> 10) % 3) {
       case 0: text[at] = c; break;
       case 1: memmove(text + at, text + at + 1, --size - at); break;
-      default:
-        memmove(text + at + 1, text + at, size++ - at);
-        text[at] = c;
+      default: memmove(text + at + 1, text + at, size++ - at); text[at] = c;
       }
     }
     json_document *document = NULL;
@@ -544,20 +590,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_accepts),
-      cmocka_unit_test(test_refuses),
-      cmocka_unit_test(test_refuses_nul),
-      cmocka_unit_test(test_depth),
-      cmocka_unit_test(test_strings),
-      cmocka_unit_test(test_strings_everywhere),
-      cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_tree),
-      cmocka_unit_test(test_typed_reading),
-      cmocka_unit_test(test_duplicates_among_many),
-      cmocka_unit_test(test_large),
-      cmocka_unit_test(test_locale),
-      cmocka_unit_test(test_cut_everywhere),
-      cmocka_unit_test(test_mutations),
+      cmocka_unit_test(test_accepts),        cmocka_unit_test(test_refuses),
+      cmocka_unit_test(test_refuses_nul),    cmocka_unit_test(test_depth),
+      cmocka_unit_test(test_strings),        cmocka_unit_test(test_strings_everywhere),
+      cmocka_unit_test(test_numbers),        cmocka_unit_test(test_tree),
+      cmocka_unit_test(test_typed_reading),  cmocka_unit_test(test_duplicates_among_many),
+      cmocka_unit_test(test_large),          cmocka_unit_test(test_locale),
+      cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_mutations),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

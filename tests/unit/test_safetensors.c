@@ -55,8 +55,10 @@ static void test_mapping_content(void **state) {
     assert_int_equal(m.copied, copy);
     assert_int_equal((uintptr_t)m.data % 64, 0);
     assert_int_equal(mapping_check(&m, path, NULL), BERT_OK);
-    if (!copy) assert_true(fcntl(m.descriptor, F_GETFD) & FD_CLOEXEC);
-    else assert_int_equal(m.descriptor, -1);
+    if (!copy)
+      assert_true(fcntl(m.descriptor, F_GETFD) & FD_CLOEXEC);
+    else
+      assert_int_equal(m.descriptor, -1);
     mapping_close(&m);
     assert_null(m.data);
     mapping_close(&m);
@@ -200,8 +202,7 @@ static void write_tensors(const char *directory, const char *name, const char *h
   free(bytes);
 }
 
-static bert_status open_model(const char *directory, int copy, tensor_file **f,
-                              bert_error *error) {
+static bert_status open_model(const char *directory, int copy, tensor_file **f, bert_error *error) {
   *f = NULL;
   return tensors_open(directory, "model.safetensors", copy, f, error);
 }
@@ -256,17 +257,19 @@ static void test_reads_every_dtype(void **state) {
     const char *name;
     tensor_type type;
     int bits;
-  } types[] = {{"F64", TENSOR_F64, 64},     {"F32", TENSOR_F32, 32},    {"F16", TENSOR_F16, 16},
-               {"BF16", TENSOR_BF16, 16},   {"I64", TENSOR_I64, 64},    {"I32", TENSOR_I32, 32},
-               {"I16", TENSOR_I16, 16},     {"I8", TENSOR_I8, 8},       {"U8", TENSOR_U8, 8},
-               {"BOOL", TENSOR_BOOL, 8},    {"U64", TENSOR_OTHER, 64},  {"U32", TENSOR_OTHER, 32},
-               {"U16", TENSOR_OTHER, 16},   {"C64", TENSOR_OTHER, 64},  {"F8_E5M2", TENSOR_OTHER, 8},
-               {"F8_E8M0", TENSOR_OTHER, 8}, {"F6_E2M3", TENSOR_OTHER, 6}, {"F4", TENSOR_OTHER, 4}};
+  } types[] = {
+      {"F64", TENSOR_F64, 64},      {"F32", TENSOR_F32, 32},      {"F16", TENSOR_F16, 16},
+      {"BF16", TENSOR_BF16, 16},    {"I64", TENSOR_I64, 64},      {"I32", TENSOR_I32, 32},
+      {"I16", TENSOR_I16, 16},      {"I8", TENSOR_I8, 8},         {"U8", TENSOR_U8, 8},
+      {"BOOL", TENSOR_BOOL, 8},     {"U64", TENSOR_OTHER, 64},    {"U32", TENSOR_OTHER, 32},
+      {"U16", TENSOR_OTHER, 16},    {"C64", TENSOR_OTHER, 64},    {"F8_E5M2", TENSOR_OTHER, 8},
+      {"F8_E8M0", TENSOR_OTHER, 8}, {"F6_E2M3", TENSOR_OTHER, 6}, {"F4", TENSOR_OTHER, 4}};
   char *directory = empty_directory(), header[200];
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     int bytes = types[i].bits; /* 8 elements */
-    snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}",
-             types[i].name, bytes);
+    snprintf(header, sizeof header,
+             "{\"t\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}", types[i].name,
+             bytes);
     write_tensors(directory, "model.safetensors", header, -1, (size_t)bytes);
     tensor_file *f;
     bert_error error = {0};
@@ -285,7 +288,7 @@ typedef struct bad_file {
   const char *part;
 } bad_file;
 
-#define T(dtype, shape, offsets) \
+#define T(dtype, shape, offsets)                                                                   \
   "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static const bad_file bad_files[] = {
@@ -299,7 +302,8 @@ static const bad_file bad_files[] = {
     {"[]", -1, 0, BERT_INVALID, "does not begin with '{'"},
     {ONE "x", -1, 24, BERT_INVALID, "nothing more"},
     {"{", -1, 0, BERT_INVALID, "header: byte 1"},
-    {ONE, -1, 23, BERT_INVALID, "tensor \"a\": it ends at byte 24 of the data, but the file has only 23"},
+    {ONE, -1, 23, BERT_INVALID,
+     "tensor \"a\": it ends at byte 24 of the data, but the file has only 23"},
     {ONE, -1, 25, BERT_INVALID, "end at byte 24 of the data, but the file has 25"},
     {"{}", -1, 1, BERT_INVALID, "end at byte 0"},
     {"{\"__metadata__\":{\"a\":1}}", -1, 0, BERT_INVALID, "must map strings to strings"},
@@ -307,36 +311,49 @@ static const bad_file bad_files[] = {
     {"{\"__metadata__\":null}", -1, 0, BERT_INVALID, "must map strings to strings"},
     {"{\"a\":1}", -1, 0, BERT_INVALID, "tensor \"a\": its entry is no object"},
     {"{\"a\":{}}", -1, 0, BERT_INVALID, "dtype is missing"},
-    {"{\"a\":{\"dtype\":1,\"shape\":[],\"data_offsets\":[0,0]}}", -1, 0, BERT_INVALID, "dtype is missing"},
+    {"{\"a\":{\"dtype\":1,\"shape\":[],\"data_offsets\":[0,0]}}", -1, 0, BERT_INVALID,
+     "dtype is missing"},
     {"{\"a\":" T("F31", "[1]", "[0,4]") "}", -1, 4, BERT_UNSUPPORTED, "unknown dtype \"F31\""},
     {"{\"a\":" T("f32", "[1]", "[0,4]") "}", -1, 4, BERT_UNSUPPORTED, "unknown dtype \"f32\""},
     {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", -1, 4, BERT_INVALID, "shape is missing"},
     {"{\"a\":" T("F32", "4", "[0,4]") "}", -1, 4, BERT_INVALID, "shape is missing or no array"},
     {"{\"a\":" T("F32", "[-1]", "[0,4]") "}", -1, 4, BERT_INVALID, "something other than a size"},
     {"{\"a\":" T("F32", "[1.0]", "[0,4]") "}", -1, 4, BERT_INVALID, "something other than a size"},
-    {"{\"a\":" T("F32", "[\"1\"]", "[0,4]") "}", -1, 4, BERT_INVALID, "something other than a size"},
-    {"{\"a\":" T("F32", "[18446744073709551616]", "[0,4]") "}", -1, 4, BERT_INVALID, "other than a size"},
-    {"{\"a\":" T("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", -1, 4, BERT_UNSUPPORTED, "it has 9 dimensions"},
-    {"{\"a\":" T("F32", "[4294967296,4294967296]", "[0,4]") "}", -1, 4, BERT_INVALID, "beyond 64 bits"},
-    {"{\"a\":" T("F32", "[9223372036854775807,3]", "[0,4]") "}", -1, 4, BERT_INVALID, "beyond 64 bits"},
-    {"{\"a\":" T("F32", "[4611686018427387905]", "[0,4]") "}", -1, 4, BERT_INVALID, "no whole number"},
+    {"{\"a\":" T("F32", "[\"1\"]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "something other than a size"},
+    {"{\"a\":" T("F32", "[18446744073709551616]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "other than a size"},
+    {"{\"a\":" T("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", -1, 4, BERT_UNSUPPORTED,
+     "it has 9 dimensions"},
+    {"{\"a\":" T("F32", "[4294967296,4294967296]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "beyond 64 bits"},
+    {"{\"a\":" T("F32", "[9223372036854775807,3]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "beyond 64 bits"},
+    {"{\"a\":" T("F32", "[4611686018427387905]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "no whole number"},
     {"{\"a\":" T("F4", "[3]", "[0,1]") "}", -1, 1, BERT_INVALID, "no whole number of bytes"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", -1, 4, BERT_INVALID, "data_offsets are missing"},
     {"{\"a\":" T("F32", "[1]", "[0]") "}", -1, 4, BERT_INVALID, "data_offsets are missing"},
     {"{\"a\":" T("F32", "[1]", "[0,4,8]") "}", -1, 4, BERT_INVALID, "data_offsets are missing"},
     {"{\"a\":" T("F32", "[1]", "{\"0\":4}") "}", -1, 4, BERT_INVALID, "data_offsets are missing"},
-    {"{\"a\":" T("F32", "[1]", "[0,4.0]") "}", -1, 4, BERT_INVALID, "something other than an offset"},
-    {"{\"a\":" T("F32", "[1]", "[-4,0]") "}", -1, 4, BERT_INVALID, "something other than an offset"},
+    {"{\"a\":" T("F32", "[1]", "[0,4.0]") "}", -1, 4, BERT_INVALID,
+     "something other than an offset"},
+    {"{\"a\":" T("F32", "[1]", "[-4,0]") "}", -1, 4, BERT_INVALID,
+     "something other than an offset"},
     {"{\"a\":" T("F32", "[1]", "[4,0]") "}", -1, 4, BERT_INVALID, "end before they begin"},
-    {"{\"a\":" T("F32", "[2]", "[0,4]") "}", -1, 4, BERT_INVALID, "need 8 bytes, its data_offsets give 4"},
-    {"{\"a\":" T("F64", "[1]", "[0,4]") "}", -1, 4, BERT_INVALID, "need 8 bytes, its data_offsets give 4"},
+    {"{\"a\":" T("F32", "[2]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "need 8 bytes, its data_offsets give 4"},
+    {"{\"a\":" T("F64", "[1]", "[0,4]") "}", -1, 4, BERT_INVALID,
+     "need 8 bytes, its data_offsets give 4"},
     {"{\"a\":" T("F32", "[0]", "[0,4]") "}", -1, 4, BERT_INVALID, "need 0 bytes"},
-    {"{\"a\":" T("F32", "[1]", "[9223372036854775800,9223372036854775804]") "}", -1, 4, BERT_INVALID,
-     "it ends at byte 9223372036854775804"},
+    {"{\"a\":" T("F32", "[1]", "[9223372036854775800,9223372036854775804]") "}", -1, 4,
+     BERT_INVALID, "it ends at byte 9223372036854775804"},
     {"{\"a\":" T("F32", "[1]", "[4,8]") "}", -1, 8, BERT_INVALID, "a hole before it"},
-    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", -1, 12, BERT_INVALID,
+    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", -1, 12,
+     BERT_INVALID,
      "tensor \"b\": it begins at byte 8 of the data, where 4 was expected: a hole before it"},
-    {"{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[2]", "[4,12]") "}", -1, 12, BERT_INVALID,
+    {"{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[2]", "[4,12]") "}", -1, 12,
+     BERT_INVALID,
      "tensor \"b\": it begins at byte 4 of the data, where 8 was expected: tensors overlap"},
     {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}", -1, 4, BERT_INVALID,
      "tensors overlap"},
@@ -449,7 +466,8 @@ static void test_shards_refused(void **state) {
       {"{}", BERT_INVALID, "\"weight_map\" must name"},
       {INDEX("[]"), BERT_INVALID, "\"weight_map\" must name"},
       {INDEX("{}"), BERT_INVALID, "\"weight_map\" must name"},
-      {INDEX("{\"a\":1}"), BERT_INVALID, "\"a\" must be in a file of the same directory, not a number"},
+      {INDEX("{\"a\":1}"), BERT_INVALID,
+       "\"a\" must be in a file of the same directory, not a number"},
       {INDEX("{\"a\":\"\"}"), BERT_INVALID, "same directory"},
       {INDEX("{\"a\":\"..\"}"), BERT_INVALID, "not .."},
       {INDEX("{\"a\":\".\"}"), BERT_INVALID, "same directory"},
@@ -464,8 +482,10 @@ static void test_shards_refused(void **state) {
       {INDEX("{\"c\":\"one.safetensors\"}"), BERT_INVALID, "tensor \"c\" is not in"},
       {INDEX("{\"a\":\"one.safetensors\",\"c\":\"again.safetensors\"}"), BERT_INVALID,
        "tensor \"a\" stands in two of the files"},
-      {INDEX("{\"a\":\"one.safetensors\",\"a\":\"two.safetensors\"}"), BERT_INVALID, "stands twice"},
-      {INDEX("{\"a\":\"broken.safetensors\"}"), BERT_INVALID, "broken.safetensors: the tensors end at"},
+      {INDEX("{\"a\":\"one.safetensors\",\"a\":\"two.safetensors\"}"), BERT_INVALID,
+       "stands twice"},
+      {INDEX("{\"a\":\"broken.safetensors\"}"), BERT_INVALID,
+       "broken.safetensors: the tensors end at"},
   };
   char *directory = sharded_directory();
   write_tensors(directory, "again.safetensors", A, -1, 4);
@@ -479,6 +499,31 @@ static void test_shards_refused(void **state) {
     expect(status, cases[i].status, &error, cases[i].part);
     expect(status, cases[i].status, &error, "model.safetensors.index.json: ");
   }
+  scratch_free(directory);
+}
+
+static void test_too_many_shards(void **state) {
+  char *directory = empty_directory(), name[40], header[100];
+  char *index = malloc(40000), *at = stpcpy(index, "{\"weight_map\":{");
+  for (int i = 0; i < 257; i++) {
+    snprintf(name, sizeof name, "%d.safetensors", i);
+    snprintf(header, sizeof header, "{\"t%d\":" T("U8", "[1]", "[0,1]") "}", i);
+    write_tensors(directory, name, header, -1, 1);
+    at += sprintf(at, "%s\"t%d\":\"%s\"", i ? "," : "", i, name);
+  }
+  strcpy(at, "}}");
+  write_index(directory, index);
+  tensor_file *f;
+  bert_error error = {0};
+  expect(open_model(directory, 0, &f, &error), BERT_UNSUPPORTED, &error, "more than 256 files");
+  assert_null(f);
+  *strrchr(index, ',') = '\0';
+  strcat(index, "}}");
+  write_index(directory, index);
+  expect_ok(open_model(directory, 0, &f, &error), &error);
+  assert_int_equal(tensors_count(f), 256);
+  tensors_close(f);
+  free(index);
   scratch_free(directory);
 }
 
@@ -515,7 +560,8 @@ static void test_real_model(void **state) {
 /* ---- Harm -------------------------------------------------------------- */
 
 static void test_mutated_headers(void **state) {
-  static const char base[] = "{\"a\":" T("F32", "[2,1]", "[0,8]") ",\"b\":" T("F16", "[4]", "[8,16]") "}";
+  static const char base[] =
+      "{\"a\":" T("F32", "[2,1]", "[0,8]") ",\"b\":" T("F16", "[4]", "[8,16]") "}";
   static const char alphabet[] = "{}[]\",:0123456789-.eFBI \\\xFF";
   char *directory = empty_directory(), text[sizeof base];
   uint64_t random = 99991;
@@ -604,6 +650,7 @@ int main(void) {
       cmocka_unit_test(test_refuses_cut),
       cmocka_unit_test(test_shards),
       cmocka_unit_test(test_shards_refused),
+      cmocka_unit_test(test_too_many_shards),
       cmocka_unit_test(test_nothing_there),
       cmocka_unit_test(test_real_model),
       cmocka_unit_test(test_mutated_headers),
