@@ -24,7 +24,7 @@ static void subtype(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static int open_db(void **state) {
   (void)state;
-  unsetenv("BERTSQL_MODEL");
+  setenv("BERTSQL_MODEL", MODEL, 1);
   db = sqldb_open(NULL);
   assert_int_equal(sqlite3_create_function(db, "subtype_of", 1, SQLITE_UTF8 | SQLITE_SUBTYPE, NULL,
                                            subtype, NULL, NULL),
@@ -125,9 +125,9 @@ static void the_environment_names_the_default(void **state) {
   (void)state;
   setenv("BERTSQL_MODEL", "models/nowhere", 1);
   assert_error(db, "SELECT bert_embed('x')", "BERTSQL_MODEL");
-  setenv("BERTSQL_MODEL", MODEL, 1);
+  setenv("BERTSQL_MODEL", MODEL "/", 1);
   assert_answer(db, "SELECT length(bert_embed('x'))", "1536");
-  unsetenv("BERTSQL_MODEL");
+  assert_answer(db, "SELECT name FROM bert_models", "all-MiniLM-L6-v2");
 }
 
 static void loading_twice_keeps_the_models(void **state) {
