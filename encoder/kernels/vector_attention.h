@@ -40,7 +40,7 @@ INLINE void outer_tile(const size_t R, const size_t C, const float *a, size_t ld
     UNROLL for (size_t c = 0; c < C; c++) {
       const float *p = y + r * ldy + c * LANES;
       if (fresh) sum[r][c] = v_set1(0.0f);
-      else sum[r][c] = c + 1 < C ? v_load(p) : v_load_part(p, last);
+      else sum[r][c] = c + 1 < C || last == LANES ? v_load(p) : v_load_part(p, last);
     }
   }
   if (padded || last == LANES) outer_sum(R, C, a, lda, b, ldb, count, LANES, sum);

@@ -3,9 +3,11 @@
 ** softmax, pooling sums, distances, widening. Written once for all sets; see
 ** vector_kernels.h.
 **
-** Sums run over LANES lanes: term i goes to lane i % LANES, in order, and the
-** lanes are then added by v_sum.
+** Sums run over LANES lanes: term i goes to lane i % LANES. SUM_BLOCK vectors are
+** summed on their own before they join the total, so that a long row does not
+** add small terms to a large sum; the lanes are then added by v_sum.
 */
+enum { SUM_BLOCK = 16 };
 
 /* ---- LayerNorm ---------------------------------------------------------- */
 
@@ -13,11 +15,15 @@
 INLINE float store_sum(const float *x, const float *residual, float *y, size_t cols) {
   V sum = v_set1(0.0f);
   size_t i = 0;
-  for (; i + LANES <= cols; i += LANES) {
-    V z = v_load(x + i);
-    if (residual != NULL) z = v_add(z, v_load(residual + i));
-    v_store(y + i, z);
-    sum = v_add(sum, z);
+  while (i + LANES <= cols) {
+    V block = v_set1(0.0f);
+    for (int n = 0; n < SUM_BLOCK && i + LANES <= cols; n++, i += LANES) {
+      V z = v_load(x + i);
+      if (residual != NULL) z = v_add(z, v_load(residual + i));
+      v_store(y + i, z);
+      block = v_add(block, z);
+    }
+    sum = v_add(sum, block);
   }
   if (i < cols) {
     V z = v_load_part(x + i, cols - i);
@@ -33,9 +39,13 @@ INLINE float store_sum(const float *x, const float *residual, float *y, size_t c
 INLINE float sum_of_squares(const float *y, float mean, size_t cols) {
   V m = v_set1(mean), sum = v_set1(0.0f);
   size_t i = 0;
-  for (; i + LANES <= cols; i += LANES) {
-    V d = v_sub(v_load(y + i), m);
-    sum = v_fma(d, d, sum);
+  while (i + LANES <= cols) {
+    V block = v_set1(0.0f);
+    for (int n = 0; n < SUM_BLOCK && i + LANES <= cols; n++, i += LANES) {
+      V d = v_sub(v_load(y + i), m);
+      block = v_fma(d, d, block);
+    }
+    sum = v_add(sum, block);
   }
   if (i < cols) {
     V d = v_sub(v_load_part_or(y + i, cols - i, m), m);
@@ -91,10 +101,14 @@ INLINE float row_max(const float *x, size_t cols) {
 INLINE float store_exp(float *x, float max, size_t cols) {
   V m = v_set1(max), sum = v_set1(0.0f);
   size_t i = 0;
-  for (; i + LANES <= cols; i += LANES) {
-    V e = v_exp(v_sub(v_load(x + i), m));
-    v_store(x + i, e);
-    sum = v_add(sum, e);
+  while (i + LANES <= cols) {
+    V block = v_set1(0.0f);
+    for (int n = 0; n < SUM_BLOCK && i + LANES <= cols; n++, i += LANES) {
+      V e = v_exp(v_sub(v_load(x + i), m));
+      v_store(x + i, e);
+      block = v_add(block, e);
+    }
+    sum = v_add(sum, block);
   }
   if (i < cols) {
     V e = v_exp(v_sub(v_load_part_or(x + i, cols - i, v_set1(-HUGE_VALF)), m));

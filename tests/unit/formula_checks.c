@@ -90,7 +90,7 @@ int check_activations(const kernels *set) {
         x[count++] = from_bits(bits);
         x[count++] = from_bits(bits | 0x80000000);
       }
-      memcpy(y, x, sizeof y);
+      memcpy(y, x, count * sizeof *y);
       set->activate((activation)kind, y, count);
       compare_activations((activation)kind, x, y, count, &worst, &failures);
     }

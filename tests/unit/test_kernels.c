@@ -176,7 +176,7 @@ static size_t threads_of_this_process(void) {
 /* A threaded OpenBLAS would start one per core before main. */
 static void blas_starts_no_threads(void **state) {
 #ifdef __SANITIZE_THREAD__
-  assert_int_equal(threads_of_this_process(), 2); /* one is the sanitizer's */
+  assert_in_range(threads_of_this_process(), 1, 2); /* one may be the sanitizer's */
 #else
   assert_int_equal(threads_of_this_process(), 1);
 #endif

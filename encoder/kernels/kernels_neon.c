@@ -1,0 +1,202 @@
+/*
+** kernels_neon.c: the vocabulary of vector_kernels.h in NEON of AArch64, which
+** every such processor has: 32 registers of 4 floats.
+*/
+#include "kernel_sets.h"
+
+#ifdef BERT_KERNELS_NEON
+
+#include <arm_neon.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 4 };
+#define TILE_ROWS 6
+
+typedef float32x4_t V;
+typedef float64x2_t D;
+typedef float32x4_t F4;
+
+static int always(void) {
+  return 1;
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+INLINE V v_load(const float *p) {
+  return vld1q_f32(p);
+}
+
+INLINE void v_store(float *p, V v) {
+  vst1q_f32(p, v);
+}
+
+/* There are no masked loads: the floats go through registers one by one. */
+INLINE V v_load_part_or(const float *p, size_t n, V fill) {
+  V v = fill;
+  if (n > 0) v = vld1q_lane_f32(p, v, 0);
+  if (n > 1) v = vld1q_lane_f32(p + 1, v, 1);
+  if (n > 2) v = vld1q_lane_f32(p + 2, v, 2);
+  return v;
+}
+
+INLINE V v_load_part(const float *p, size_t n) {
+  return v_load_part_or(p, n, vdupq_n_f32(0.0f));
+}
+
+INLINE void v_store_part(float *p, V v, size_t n) {
+  if (n > 0) vst1q_lane_f32(p, v, 0);
+  if (n > 1) vst1q_lane_f32(p + 1, v, 1);
+  if (n > 2) vst1q_lane_f32(p + 2, v, 2);
+}
+
+INLINE V v_from_half(const uint16_t *p) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+
+INLINE V v_from_bfloat16(const uint16_t *p) {
+  return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
+
+/* ---- arithmetic --------------------------------------------------------- */
+
+INLINE V v_set1(float x) {
+  return vdupq_n_f32(x);
+}
+
+INLINE V v_add(V a, V b) {
+  return vaddq_f32(a, b);
+}
+
+INLINE V v_sub(V a, V b) {
+  return vsubq_f32(a, b);
+}
+
+INLINE V v_mul(V a, V b) {
+  return vmulq_f32(a, b);
+}
+
+INLINE V v_div(V a, V b) {
+  return vdivq_f32(a, b);
+}
+
+INLINE V v_fma(V a, V b, V c) {
+  return vfmaq_f32(c, a, b);
+}
+
+INLINE V v_fnma(V a, V b, V c) {
+  return vfmsq_f32(c, a, b);
+}
+
+INLINE V v_min(V a, V b) {
+  return vminq_f32(a, b);
+}
+
+INLINE V v_max(V a, V b) {
+  return vmaxq_f32(a, b);
+}
+
+INLINE V v_max_or_nan(V a, V b) {
+  return vmaxq_f32(a, b);
+}
+
+INLINE V v_abs(V x) {
+  return vabsq_f32(x);
+}
+
+INLINE V v_copysign(V size, V sign) {
+  return vbslq_f32(vdupq_n_u32(0x80000000u), sign, size);
+}
+
+INLINE V v_round(V x) {
+  return vrndnq_f32(x);
+}
+
+/* 2^n, n whole, in the range of normal numbers. */
+INLINE V two_to(int32x4_t n) {
+  return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+
+/* In two steps, for 2^n alone may be out of range; the first is exact. */
+INLINE V v_ldexp(V x, V n) {
+  int32x4_t whole = vcvtq_s32_f32(n), half = vshrq_n_s32(whole, 1);
+  return vmulq_f32(vmulq_f32(x, two_to(half)), two_to(vsubq_s32(whole, half)));
+}
+
+INLINE V v_if_less(V a, V b, V y, V z) {
+  return vbslq_f32(vcltq_f32(a, b), y, z);
+}
+
+/* ---- over the lanes ----------------------------------------------------- */
+
+/* Neighbouring lanes first, then the two pairs. */
+INLINE float v_sum(V v) {
+  return vaddvq_f32(v);
+}
+
+INLINE F4 v_sum4(V a, V b, V c, V d) {
+  return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
+}
+
+INLINE float v_max_lane(V v) {
+  return vmaxvq_f32(v);
+}
+
+INLINE F4 f4_load(const float *p) {
+  return vld1q_f32(p);
+}
+
+INLINE void f4_store(float *p, F4 x) {
+  vst1q_f32(p, x);
+}
+
+INLINE F4 f4_add(F4 a, F4 b) {
+  return vaddq_f32(a, b);
+}
+
+/* Two pairs of rows interleaved, then halves exchanged. */
+INLINE void v_transpose(V row[LANES]) {
+  float32x4x2_t a = vtrnq_f32(row[0], row[1]), b = vtrnq_f32(row[2], row[3]);
+  row[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+  row[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+  row[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+  row[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
+/* ---- doubles ------------------------------------------------------------ */
+
+INLINE D d_zero(void) {
+  return vdupq_n_f64(0.0);
+}
+
+INLINE D d_low(V v) {
+  return vcvt_f64_f32(vget_low_f32(v));
+}
+
+INLINE D d_high(V v) {
+  return vcvt_high_f64_f32(v);
+}
+
+INLINE D d_add(D a, D b) {
+  return vaddq_f64(a, b);
+}
+
+INLINE D d_sub(D a, D b) {
+  return vsubq_f64(a, b);
+}
+
+INLINE D d_fma(D a, D b, D c) {
+  return vfmaq_f64(c, a, b);
+}
+
+INLINE double d_sum(D v) {
+  return vaddvq_f64(v);
+}
+
+#include "vector_kernels.h"
+
+const kernels kernels_neon = VECTOR_KERNELS("neon", always);
+
+#else
+typedef int no_neon_here; /* ISO C wants a declaration in every file */
+#endif
