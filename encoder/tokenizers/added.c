@@ -232,8 +232,8 @@ static void set_add(added_set *set, const added_token *token, bert_text text, si
   if (characters > set->longest) set->longest = characters;
 }
 
-/* Two patterns that are the same cannot be told apart, and the reference
-** refuses them too. */
+/* Two patterns that are the same cannot be told apart: which of them the
+** reference finds depends on a hash map whose order changes from run to run. */
 static bert_status refuse_twins(const added_set *set, const added_tokens *a, const bert_text *texts,
                                 const int32_t *values, size_t count, bert_error *error) {
   for (size_t i = 0; i < count; i++) {
@@ -262,11 +262,11 @@ static bert_status make_patterns(const added_tokens *a, added_set *set, const no
       return error_nomem(error, "reading the added tokens");
     }
     texts[*count] = normalized ? (bert_text){p.bytes, p.size} : t->content;
-    values[(*count)++] = (int32_t)i;
-    if (texts[*count - 1].size == 0)
-      return error_set(error, BERT_INVALID, "added token \"%.60s\" is empty when normalized",
-                       t->content.data);
-    set_add(set, t, texts[*count - 1], p.characters);
+    values[*count] = (int32_t)i;
+    if (texts[*count].size > 0) /* nothing but accents, say: never found */
+      set_add(set, t, texts[(*count)++], p.characters);
+    else
+      memory_free(p.bytes);
   }
   return BERT_OK;
 }

@@ -102,9 +102,14 @@ static bert_status load_wordpiece(tokenizer *t, const json_value *json, bert_err
     status = required(json, "max_input_chars_per_word", JSON_NUMBER, &limit, error);
   if (status == BERT_OK) status = required(json, "vocab", JSON_OBJECT, &strings, error);
   if (status != BERT_OK) return status;
-  if (!limit->is_integer || limit->integer < 0 || limit->integer > WORDPIECE_MAX_CHARS)
-    return error_set(error, BERT_INVALID, "max_input_chars_per_word is %.17g; it is 0 to %d",
-                     limit->number, WORDPIECE_MAX_CHARS);
+  if (!limit->is_integer || limit->integer < 0)
+    return error_set(error, BERT_INVALID,
+                     "max_input_chars_per_word is %.17g; it must be an integer and not negative",
+                     limit->number);
+  if (limit->integer > WORDPIECE_MAX_CHARS)
+    return error_set(error, BERT_UNSUPPORTED,
+                     "max_input_chars_per_word is %lld; at most %d is supported",
+                     (long long)limit->integer, WORDPIECE_MAX_CHARS);
   status = load_vocabulary(&t->vocabulary, strings, error);
   if (status != BERT_OK) return status;
   t->wordpiece.max_chars = (size_t)limit->integer;

@@ -108,8 +108,7 @@ static bert_status read_config(tokenizer *t, const json_value *config, int *step
   *steps = NORMALIZER_CLEAN | (chinese ? NORMALIZER_CHINESE : 0) |
            (strip ? NORMALIZER_STRIP : 0) | (lower ? NORMALIZER_LOWER : 0);
   if (status == BERT_OK) status = add_tokens(t, config, error);
-  if (status != BERT_OK) return error_prefix(error, "tokenizer_config.json");
-  return BERT_OK;
+  return status;
 }
 
 bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert_error *error) {
@@ -122,7 +121,7 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   if (status != BERT_OK) return status;
   status = read_lines(&t->vocabulary, text, size, error);
   memory_free(text);
-  if (status != BERT_OK) return error_prefix(error, "vocab.txt");
+  if (status != BERT_OK) return error_prefix(error, "%s/vocab.txt", directory);
   t->model = MODEL_WORDPIECE;
   t->pretokenizer = PRETOKENIZER_BERT;
   t->wordpiece.max_chars = 100;
@@ -133,5 +132,6 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   if (status != BERT_OK) return status;
   status = read_config(t, config == NULL ? NULL : json_root(config), steps, error);
   json_free(config);
-  return status;
+  if (status != BERT_OK) return error_prefix(error, "%s/tokenizer_config.json", directory);
+  return BERT_OK;
 }

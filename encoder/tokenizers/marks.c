@@ -60,9 +60,8 @@ static int next_class(reader *r) {
 static void locate(reader *r, size_t index, normal_char *out) {
   mark_run *run = &r->run;
   expansion e;
-  while (run->source_index <= index &&
-         reader_source(r, &run->source_at, &run->source_start, &e))
-    run->source_index++;
+  while (run->source_index <= index && reader_source(r, &run->source_at, &run->source_start, &e))
+    for (unsigned first = e.first; first != 0; first &= first - 1) run->source_index++;
   out->start = run->source_start;
   out->stop = run->source_at;
 }

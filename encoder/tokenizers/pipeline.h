@@ -271,10 +271,14 @@ typedef struct window {
   normal_char *ahead; /* [capacity], a ring */
   size_t capacity, head, count;
   size_t plain;        /* characters at the head in which no token is looked for */
+  size_t taken;        /* white space at the head that the last token took */
   uint32_t before;     /* the character before the head; 0: none */
   int in_space;        /* white space is before the head, */
   size_t space_start;  /*   beginning at this byte */
 } window;
+
+/* Starts on a piece. `added`, `ahead` and `capacity` are set. */
+void window_begin(window *w, reader *r);
 
 /* The next character, or an added token, whose bytes are then in *out. 0 at
 ** the end of the piece. */
@@ -297,6 +301,8 @@ typedef struct word {
   int overlong;       /* there were more than `limit`; bytes hold the first */
   int linear;
   size_t start, stop; /* the bytes of the original it stands for */
+  size_t solid_count, solid_size, solid_stop; /* as it was behind its last character */
+  int solid_overlong;                         /*   that is no white space */
   const added_token *added; /* the word is this added token */
 } word;
 

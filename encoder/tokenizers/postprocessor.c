@@ -92,7 +92,7 @@ static bert_status load_part(template *t, const json_value *part, const json_val
   if (id == NULL || type < 0)
     return error_set(error, BERT_INVALID, "a part of a template lacks id or type_id");
   if (special != NULL) return load_special(t, tokens, id, type, error);
-  if (id[0] != 'A' && id[0] != 'B')
+  if ((id[0] != 'A' && id[0] != 'B') || id[1] != '\0')
     return error_set(error, BERT_INVALID, "a template has sequence \"%.60s\"; there are A and B",
                      id);
   return template_add(t, id[0] - 'A', 0, type, error);

@@ -12,6 +12,8 @@ static void word_clear(word *w) {
   w->overlong = 0;
   w->linear = 1;
   w->start = w->stop = 0;
+  w->solid_count = w->solid_size = w->solid_stop = 0;
+  w->solid_overlong = 0;
   w->added = NULL;
 }
 
@@ -50,6 +52,22 @@ static void word_append(word *w, uint32_t c, size_t start, size_t stop) {
   w->count++;
 }
 
+/* What is there will not be trimmed. */
+static void word_mark(word *w) {
+  w->solid_count = w->count;
+  w->solid_size = w->size;
+  w->solid_stop = w->stop;
+  w->solid_overlong = w->overlong;
+}
+
+/* Removes the white space at the end, which belongs to an added token. */
+static void word_trim(word *w) {
+  w->count = w->solid_count;
+  w->size = w->solid_size;
+  w->stop = w->solid_stop;
+  w->overlong = w->solid_overlong;
+}
+
 /* The ASCII letters at the reader's place, as many as there are. */
 static void take_ascii(word *w, reader *r) {
   const unsigned char *text = (const unsigned char *)r->text;
@@ -71,6 +89,7 @@ static void take_ascii(word *w, reader *r) {
   for (; at < stop && text[at] < 128 && letters[text[at]] != 0; at++)
     word_append(w, letters[text[at]], at, at + 1);
   r->at = at;
+  word_mark(w);
 }
 
 /* The next character or added token: what was read already, or from the
@@ -97,6 +116,7 @@ static void hold(pretokenizer *p, const normal_char *c, const added_token *token
 static void append_plain(word *w, const normal_char *c) {
   if (c->kind == NORMAL_IDEOGRAPH) word_append(w, ' ', c->start, c->stop);
   word_append(w, c->c, c->start, c->stop);
+  if (c->kind != NORMAL_SPACE) word_mark(w);
   if (c->kind == NORMAL_IDEOGRAPH) word_append(w, ' ', c->start, c->stop);
 }
 
@@ -112,6 +132,7 @@ int pretokenizer_next(pretokenizer *p, word *out) {
   for (;;) {
     if (reads_plainly(p)) take_ascii(out, p->reader);
     if (!next_char(p, &c, &token)) return !word_is_empty(out);
+    if (token != NULL && token->lstrip) word_trim(out);
     if (token != NULL || (p->kind == PRETOKENIZER_BERT && c.kind != NORMAL_LETTER)) {
       if (!word_is_empty(out)) {
         if (token != NULL || c.kind != NORMAL_SPACE) hold(p, &c, token);

@@ -19,7 +19,7 @@ static bert_status load(tokenizer *t, const char *directory, int *steps, bert_er
   if (document == NULL) return load_vocab_txt(t, directory, steps, error);
   status = load_tokenizer_json(t, json_root(document), steps, error);
   json_free(document);
-  return status == BERT_OK ? BERT_OK : error_prefix(error, "tokenizer.json");
+  return status == BERT_OK ? BERT_OK : error_prefix(error, "%s/tokenizer.json", directory);
 }
 
 bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out,
@@ -34,7 +34,8 @@ bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out
   /* as sentence-transformers does it: in front of the model's own normalizer */
   if (lowercase) steps |= NORMALIZER_LOWER_FIRST;
   if (status == BERT_OK) status = normalizer_build(&t->normalizer, steps, error);
-  if (status == BERT_OK) status = added_close(&t->added, &t->normalizer, error);
+  if (status == BERT_OK && added_close(&t->added, &t->normalizer, error) != BERT_OK)
+    status = error_prefix(error, "%s", directory);
   if (status != BERT_OK) {
     tokenizer_close(t);
     return status;
@@ -125,11 +126,7 @@ static void scratch_free(scratch *s) {
 typedef struct segment {
   token_list list;
   int32_t words;
-  size_t limit;    /* the reference stops after the word that reaches it; */
-  size_t length;   /*   how many tokens it has then, or in all, */
-  int has_length;  /*   and whether that point was reached */
-  size_t enough;   /* more tokens than this are not asked for */
-  int stopped;     /* because there were more */
+  size_t enough; /* more tokens than this are not asked for */
 } segment;
 
 /* Takes a word; 0 when out of memory. */
@@ -137,21 +134,10 @@ static int add_word(const tokenizer *t, const word *w, segment *s) {
   int32_t number = s->words < INT32_MAX ? s->words++ : s->words;
   if (w->added != NULL)
     return token_list_add(&s->list, w->added->id, number, w->start, w->stop);
-  if (!wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list)) return 0;
-  if (!s->has_length && s->list.count >= s->limit) {
-    s->length = s->list.count;
-    s->has_length = 1;
-  }
-  return 1;
+  return wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list);
 }
 
-/* Whether all that is asked for is there: more tokens than will be used, and
-** the length by which the reference shares a limit between two segments. It
-** does not look for its length among added tokens, which is followed only so
-** far that a text of nothing else ends too. */
-static int has_enough(const segment *s) {
-  return s->list.count > s->enough && (s->has_length || s->list.count / 2 > s->limit);
-}
+static int has_enough(const segment *s) { return s->list.count > s->enough; }
 
 /* The words of the piece that begins at the scan's place. */
 static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, segment *s) {
@@ -159,17 +145,11 @@ static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, segmen
   pretokenizer p = {.kind = t->pretokenizer, .reader = &r};
   reader_begin(&r, &t->normalizer, scan);
   if (t->added.normalized.any) {
-    window *w = &work->window;
-    w->reader = &r;
-    w->head = w->count = w->plain = 0;
-    w->before = 0;
-    w->in_space = 0;
-    p.window = w;
+    window_begin(&work->window, &r);
+    p.window = &work->window;
   }
-  while (!s->stopped && pretokenizer_next(&p, &work->word)) {
+  while (!has_enough(s) && pretokenizer_next(&p, &work->word))
     if (!add_word(t, &work->word, s)) return 0;
-    s->stopped = has_enough(s);
-  }
   return 1;
 }
 
@@ -179,17 +159,13 @@ static int add_segment(const tokenizer *t, bert_text text, scratch *work, segmen
   added_scan_begin(&scan, &t->added, text);
   for (;;) {
     if (!add_piece(t, &scan, work, s)) return 0;
-    if (s->stopped || scan.match == NULL) break;
+    if (has_enough(s) || scan.match == NULL) return 1;
     work->word.added = scan.match;
     work->word.start = scan.start;
     work->word.stop = scan.stop;
     if (!add_word(t, &work->word, s)) return 0;
-    s->stopped = has_enough(s);
-    if (s->stopped) break;
     added_scan_next(&scan);
   }
-  if (!s->has_length) s->length = s->list.count;
-  return 1;
 }
 
 /* ---- Truncation and result -------------------------------------------------------- */
@@ -275,10 +251,26 @@ static bert_tokens *assemble(const template *t, const segment *segments, const s
   return out;
 }
 
-/* What a segment is asked for: see struct segment. */
-static void expect(segment *s, size_t limit, size_t room, int pair, int only_used) {
-  s->limit = pair ? limit : 0; /* the length of a single one does not matter */
-  s->enough = only_used ? room : SIZE_MAX;
+/* The number of tokens up to which two segments are compared for length. It
+** decides only who has the odd token when both are cut; beyond it they count as
+** equal, so that this does not take reading two long texts to their ends. */
+static size_t compared_length(size_t limit) {
+  return limit > SIZE_MAX / 32 ? SIZE_MAX : limit * 16 + 1024;
+}
+
+/* Sets use[2]: how many tokens of each segment go into `room`. */
+static void cut(const segment *segments, int pair, size_t limit, size_t room, size_t *use) {
+  size_t most = compared_length(limit), lengths[2];
+  for (int i = 0; i < 2; i++) {
+    lengths[i] = segments[i].list.count;
+    if (lengths[i] > most) lengths[i] = most;
+  }
+  if (pair) {
+    share(room, lengths[0], lengths[1], &use[0], &use[1]);
+  } else {
+    use[0] = segments[0].list.count > room ? room : segments[0].list.count;
+    use[1] = 0;
+  }
 }
 
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
@@ -296,12 +288,12 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
     return error_set(error, BERT_ARGUMENT, "the token limit is %zu; the special tokens alone are %zu",
                      limit, form->special);
   room = limit - form->special;
-  for (int i = 0; i < 2; i++) expect(&segments[i], limit, room, text_b != NULL, only_used);
+  segments[0].enough = segments[1].enough =
+      !only_used ? SIZE_MAX : text_b != NULL && room % 2 == 1 ? compared_length(limit) : room;
   done = scratch_allocate(&work, t) && add_segment(t, text, &work, &segments[0]) &&
          (text_b == NULL || add_segment(t, *text_b, &work, &segments[1]));
   if (done) {
-    share(room, segments[0].length, segments[1].length, &use[0], &use[1]);
-    if (text_b == NULL) use[0] = segments[0].list.count > room ? room : segments[0].list.count;
+    cut(segments, text_b != NULL, limit, room, use);
     out = assemble(form, segments, use, only_used);
   }
   scratch_free(&work);

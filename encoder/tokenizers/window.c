@@ -63,40 +63,73 @@ static int stands_alone(const window *w, size_t count) {
          (count >= w->count || !unicode_is_word(ahead(w, count)->c));
 }
 
-/* Takes a token of `count` characters, and the white space it asks for. */
-static void take_token(window *w, const added_token *token, size_t count, normal_char *out) {
-  size_t start = ahead(w, 0)->start;
-  if (token->lstrip && w->in_space) start = w->space_start;
-  while (count-- > 0) *out = take(w);
-  while (token->rstrip) {
-    fill(w, 1);
-    if (w->count == 0 || !unicode_is_space(ahead(w, 0)->c)) break;
-    *out = take(w);
+/* How many white space characters follow, and in *stop where they end. */
+static size_t count_spaces(const window *w, size_t *stop) {
+  reader further = *w->reader; /* looks on without taking */
+  normal_char c;
+  size_t count = 0;
+  for (; count < w->count; count++) {
+    if (!unicode_is_space(ahead(w, count)->c)) return count;
+    *stop = ahead(w, count)->stop;
   }
-  out->start = start;
-  w->in_space = 0;
+  while (reader_next(&further, &c)) {
+    if (c.kind != NORMAL_IDEOGRAPH && !unicode_is_space(c.c)) break;
+    *stop = c.stop;
+    count++;
+    if (c.kind == NORMAL_IDEOGRAPH) break; /* the space before it */
+  }
+  return count;
 }
 
-int window_next(window *w, normal_char *out, const added_token **token) {
-  size_t count = 0;
-  *token = NULL;
-  fill(w, w->added->normalized.longest + 1);
-  if (w->count == 0) return 0;
-  if (w->plain == 0 && (*token = find(w, &count)) != NULL) {
-    if (!(*token)->single_word || stands_alone(w, count)) {
-      take_token(w, *token, count, out);
-      return 1;
-    }
-    w->plain = count; /* the search goes on behind it */
-    *token = NULL;
-  }
+/* Takes a token of `count` characters, and the white space it asks for: that
+** is not given out, but another token may begin in it. */
+static void take_token(window *w, const added_token *token, size_t count, normal_char *out) {
+  size_t start = ahead(w, 0)->start;
+  if (token->lstrip && w->taken > 0 && w->taken < count)
+    start = ahead(w, w->taken)->start;
+  else if (token->lstrip && w->in_space)
+    start = w->space_start;
+  while (count-- > 0) *out = take(w);
+  out->start = start;
+  w->in_space = 0;
+  w->taken = token->rstrip ? count_spaces(w, &out->stop) : 0;
+}
+
+/* Takes a character that begins no token. */
+static void take_plain(window *w, normal_char *out) {
   if (w->plain > 0) w->plain--;
   *out = take(w);
-  if (!unicode_is_space(out->c)) {
+  if (!unicode_is_space(out->c) || w->taken > 0) {
     w->in_space = 0;
   } else if (!w->in_space) {
     w->in_space = 1;
     w->space_start = out->start;
   }
-  return 1;
+}
+
+int window_next(window *w, normal_char *out, const added_token **token) {
+  for (;;) {
+    size_t count = 0;
+    *token = NULL;
+    fill(w, w->added->normalized.longest + 1);
+    if (w->count == 0) return 0;
+    if (w->plain == 0 && (*token = find(w, &count)) != NULL) {
+      if (!(*token)->single_word || stands_alone(w, count)) {
+        take_token(w, *token, count, out);
+        return 1;
+      }
+      w->plain = count; /* the search goes on behind it */
+      *token = NULL;
+    }
+    take_plain(w, out);
+    if (w->taken == 0) return 1;
+    w->taken--;
+  }
+}
+
+void window_begin(window *w, reader *r) {
+  w->reader = r;
+  w->head = w->count = w->plain = w->taken = 0;
+  w->before = 0;
+  w->in_space = 0;
 }
