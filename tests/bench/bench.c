@@ -266,9 +266,16 @@ static const struct {
 } measures[] = {{"bulk", measure_bulk},     {"update", measure_update}, {"short", measure_short},
                 {"vectors", write_vectors}, {"info", write_info},       {"first", embed_first}};
 
+static int number(const char *text) {
+  char *end;
+  long value = strtol(text, &end, 10);
+  if (end == text || *end != 0 || value < 0 || value > 100000000) die("not a number: %s", text);
+  return (int)value;
+}
+
 int main(int argc, char **argv) {
   if (argc == 5 && strcmp(argv[1], "corpus") == 0) {
-    make_corpus(argv[2], argv[3], atoi(argv[4]));
+    make_corpus(argv[2], argv[3], number(argv[4]));
     return 0;
   }
   if (argc >= 4 && strcmp(argv[1], "start") == 0) {
@@ -276,7 +283,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (argc == 5) {
-    setting s = {argv[1], argv[3], argv[4], atoi(argv[2])};
+    setting s = {argv[1], argv[3], argv[4], number(argv[2])};
     for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
       if (strcmp(measures[i].name, s.measure) != 0) continue;
       measures[i].measure(&s);

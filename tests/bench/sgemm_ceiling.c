@@ -45,7 +45,7 @@ static float *numbers(size_t count) {
 }
 
 /* One forward pass's products; adds the seconds of each shape to seconds[SHAPES]. */
-static void pass(float *const weights[LAYERS][SHAPES], const float *input, float *output,
+static void pass(float *weights[LAYERS][SHAPES], const float *input, float *output,
                  double *seconds) {
   for (int layer = 0; layer < LAYERS; layer++) {
     for (int i = 0; i < SHAPES; i++) {
@@ -74,7 +74,7 @@ static double median(double *runs) {
 }
 
 int main(int argc, char **argv) {
-  int threads = argc == 2 ? atoi(argv[1]) : 0;
+  int threads = argc == 2 ? (int)strtol(argv[1], NULL, 10) : 0;
   float *weights[LAYERS][SHAPES];
   double by_shape[SHAPES][REPEATS], whole[REPEATS], all_operations = 0;
   if (threads < 1) {

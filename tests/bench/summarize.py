@@ -1,4 +1,4 @@
-"""summarize.py FOLDER LOAD: FOLDER/results.jsonl as tables, with medians, spread and ratios.
+"""summarize.py FOLDER: FOLDER/results.jsonl as tables, with medians, spread and ratios.
 
 Needs nothing but Python itself, so that bertsql's own figures appear where no peer could be installed.
 A ratio compares measurements of the same round, which were made right after one another; its median
@@ -12,8 +12,9 @@ import platform
 import statistics
 import sys
 
-folder, load = sys.argv[1], float(sys.argv[2])
+folder = sys.argv[1]
 OURS = "bertsql"
+QUIET = 0.05  # of the cores, taken by others: below this a machine is idle
 SAME_COSINE = 0.99999  # float32 against float32; below this the engines did different work
 
 
@@ -82,7 +83,7 @@ def print_machine():
     info = find("info", OURS)[0]
     detail = info["detail"]
     print(f"\nMachine: {processor()}, {os.cpu_count()} cores, {platform.machine()}, {platform.system()} "
-          f"{platform.release()}; load {load:.2f} when it began")
+          f"{platform.release()}; others took {100 * others():.0f}% of the cores before the busiest round")
     print(f"bertsql {info['version']}: kernels {detail['kernels']}, {detail['blas']}, SQLite {detail['sqlite']}, "
           f"{detail['compiler']}")
     for name in engines()[1:]:
@@ -91,8 +92,12 @@ def print_machine():
     bulk = find("bulk", OURS)[0]
     print(f"Corpus: {bulk['documents']} documents of {bulk['tokens'] / bulk['documents']:.1f} tokens on "
           f"average, the longest {bulk['longest']}; rounds: {rounds()}\n")
-    if load > 0.3:
-        print("**The machine was busy when this began: these figures are no measurement.**\n")
+    if others() > QUIET:
+        print("**The machine was busy with other work: these figures are no measurement.**\n")
+
+
+def others():
+    return max(r["share"] for r in results if r["measure"] == "busy")
 
 
 def rounds():
@@ -228,6 +233,8 @@ def print_notes():
             print(f"Note: {line.rstrip()}")
 
 
+if not thread_counts():
+    sys.exit("no measurement came to its end: the time was up before")
 print_machine()
 print("median of the rounds (smallest .. largest)\n")
 print_engines()
