@@ -306,9 +306,25 @@ const float *bert_pass_hidden(const bert_pass *pass, int layer);
 
 /* Attention weights [tokens (queries), tokens (keys)] of one head, written to
 ** `weights`: softmax(q k^T / sqrt(head size)), exactly those of the pass.
-** Errors: BERT_ARGUMENT (layer, head, or a pass that kept no attention). */
-bert_status bert_pass_attention(const bert_pass *pass, int layer, int head,
-                                float *weights, bert_error *error);
+** Errors: BERT_ARGUMENT (layer, head, or a pass that kept no attention),
+** BERT_NUMERIC (weights that are not finite; names layer and head). */
+bert_status bert_pass_attention(const bert_pass *pass, int layer, int head, float *weights,
+                                bert_error *error);
+
+/* The same for queries [first, first + queries) only, softmax(score /
+** temperature), and the scores q k^T / sqrt(head size) themselves. Both
+** outputs are [queries, tokens]; either may be NULL. A temperature of 1 gives
+** the weights of the pass. Errors: as above; BERT_ARGUMENT for a range outside
+** the tokens or a temperature that is not above 0. */
+bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head, size_t first,
+                                     size_t queries, double temperature, float *weights,
+                                     float *scores, bert_error *error);
+
+/* Norms [tokens] of the transformed value vectors of one head, |v_j W_O| with
+** the head's columns of the output projection (Kobayashi et al. 2020, equation
+** 6 without its bias). Errors: as bert_pass_attention. */
+bert_status bert_pass_value_norms(const bert_pass *pass, int layer, int head, float *norms,
+                                  bert_error *error);
 
 /* Which vector of the attention of one head. */
 typedef enum bert_vector_kind { BERT_QUERY, BERT_KEY, BERT_VALUE } bert_vector_kind;
@@ -326,6 +342,105 @@ bert_status bert_pass_pooler(const bert_pass *pass, float *output,
 /* How many forward passes this process has run, counted by sequence: for
 ** tests that must know whether work was shared. */
 uint64_t bert_passes_run(void);
+
+/* ---- Attention, seen as a whole ----------------------------------------- */
+
+/* What the rows and columns of attention matrices stand for: tokens, or words
+** made of them, with or without special tokens. Units are in the order of the
+** tokens; each is a run of them. */
+typedef struct bert_unit {
+  size_t first, last;  /* tokens [first, last) of those used */
+  size_t start, stop;  /* bytes of the text of its segment; 0, 0 if special */
+  int8_t segment;      /* 0 or 1; -1 if special */
+  uint8_t special;     /* 1: added by the post-processor */
+  uint8_t separator;   /* 1: a separator such as [SEP] or </s> */
+  uint8_t punctuation; /* 1: nothing but punctuation */
+} bert_unit;
+
+typedef struct bert_view {
+  size_t tokens;       /* that went through the model */
+  size_t count;        /* of units */
+  bert_unit *units;    /* [count] */
+  int renormalize;     /* 1: rows are divided by their sum */
+} bert_view;
+
+typedef struct bert_view_options {
+  int words;         /* 1: merge the pieces of a word into one unit */
+  int no_special;    /* 1: leave out special tokens */
+  int renormalize;   /* 1: let rows sum to 1 again when some are left out */
+} bert_view_options;
+
+/* Makes the view of the used tokens of `tokens`; freed with bert_view_free.
+** NULL options: every token is a unit. Errors: BERT_NOMEM. */
+bert_status bert_view_make(const bert_model *model, const bert_tokens *tokens,
+                           const bert_view_options *options, bert_view **view,
+                           bert_error *error);
+void bert_view_free(bert_view *view);
+
+/* Puts weights [tokens, tokens] into the view's units, out [count, count]:
+** summed over the keys of a unit, averaged over its queries (Clark et al. 2019,
+** section 4.1), so that rows that summed to 1 still do where no unit is left
+** out. `out` may not overlap `weights`. */
+void bert_view_apply(const bert_view *view, const float *weights, float *out);
+
+/* A summary of one head; A is its weights, i the query, j the key, n tokens. */
+typedef struct bert_head_statistics {
+  double entropy;         /* 1/n sum_i -sum_j A_ij ln A_ij, in nats (Clark et al. 2019) */
+  double entropy_norm;    /* divided by ln n; 0 for one token */
+  double diag;            /* 1/n sum_i A_ii */
+  double prev, next;      /* 1/(n-1) sum_i A_i,i-1 and A_i,i+1; 0 for one token */
+  double first;           /* 1/n sum_i A_i0 */
+  double sep, punct;      /* mean mass on separators, on punctuation */
+  double mean_distance;   /* sum A_ij |i - j| / sum A_ij (Vig and Belinkov 2019) */
+  double signed_distance; /* sum A_ij (j - i) / sum A_ij */
+  double max_prob;        /* 1/n sum_i max_j A_ij (Voita et al. 2019) */
+  double positional;      /* share of rows whose largest weight is at distance 1 */
+  double norm_mean;       /* mean of A_ij |v_j W_O| (Kobayashi et al. 2020); NaN
+                             where no norms were given */
+  int collapsed;          /* 1: at least 9 rows in 10 put at least 0.9 on one and
+                             the same key */
+  const char *label;      /* "previous-token", "next-token", "diagonal", … : a
+                             heuristic; static text */
+} bert_head_statistics;
+
+/* Summarizes weights [count, count] of a view; value_norms is [count] or NULL. */
+void bert_head_summarize(const bert_view *view, const float *weights,
+                         const float *value_norms, bert_head_statistics *out);
+
+/* Attention rollout (Abnar and Zuidema 2020): rows of the mean over heads plus
+** the identity, divided by their sum, multiplied through layers 0 to `layer`.
+** Written to rollout [tokens, tokens]. Errors: as bert_pass_attention,
+** BERT_NOMEM. */
+bert_status bert_pass_rollout(const bert_pass *pass, int layer, double temperature,
+                              float *rollout, bert_error *error);
+
+/* Self-attention by hand, in double: what a textbook computes. */
+typedef struct bert_self_attention_input {
+  size_t tokens, width;            /* of x */
+  const double *x;                 /* [tokens, width] */
+  const double *w_q, *w_k, *w_v;   /* [width, query_width], [width, query_width],
+                                      [width, value_width]; NULL: x itself */
+  size_t query_width, value_width; /* width where the matrix is NULL */
+  double scale;                    /* scores are q k^T times this */
+  double temperature;              /* and divided by this before the softmax */
+  const uint8_t *mask;             /* [tokens, tokens] or NULL; 0: query i may not
+                                      see key j, whose weight is exactly 0 */
+} bert_self_attention_input;
+
+/* Fills q and k [tokens, query_width], v [tokens, value_width], scores and
+** weights [tokens, tokens] and context [tokens, value_width]; scores are before
+** mask and temperature. Errors: BERT_ARGUMENT for a row that is wholly masked. */
+bert_status bert_self_attention(const bert_self_attention_input *in, double *q, double *k,
+                                double *v, double *scores, double *weights, double *context,
+                                bert_error *error);
+
+/* Sinusoidal positions (Vaswani et al. 2017, section 3.5), out [count, width]:
+** sin(p / 10000^(2i/width)) in column 2i, the cosine in column 2i + 1. */
+void bert_positional_encoding(size_t count, size_t width, double *out);
+
+/* Columns that text[size] takes in a terminal: 2 for wide East Asian characters
+** and emoji, 0 for combining marks, joiners and what a terminal does not show. */
+int bert_text_columns(const char *text, size_t size);
 
 /* ---- Vectors ----------------------------------------------------------- */
 
