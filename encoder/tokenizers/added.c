@@ -44,8 +44,7 @@ static int stands_alone(const bert_text *text, size_t start, size_t stop) {
 /* Where the white space before byte `at` begins, but not before `floor`. */
 static size_t space_before(const bert_text *text, size_t at, size_t floor) {
   size_t begin = at;
-  while (at > floor && unicode_is_space(unicode_previous(text->data, at, &begin)) &&
-         begin >= floor)
+  while (at > floor && unicode_is_space(unicode_previous(text->data, at, &begin)) && begin >= floor)
     at = begin;
   return at;
 }
@@ -134,8 +133,7 @@ static int grow_index(added_tokens *a) {
   memory_free(a->index);
   a->index = index;
   a->index_slots = slots;
-  for (size_t i = 0; i < a->count; i++)
-    *find_slot(a, a->tokens[i].content) = (uint32_t)i + 1;
+  for (size_t i = 0; i < a->count; i++) *find_slot(a, a->tokens[i].content) = (uint32_t)i + 1;
   return 1;
 }
 
@@ -147,9 +145,9 @@ static bert_status choose_id(const added_tokens *a, const vocabulary *v, const a
   int known = id >= 0;
   if (!known) id = next;
   if (given >= 0 && given != id)
-    return error_set(error, BERT_INVALID, "added token \"%.60s\" has id %lld; %s %lld", content.data,
-                     (long long)given, known ? "the vocabulary gives it" : "the next free one is",
-                     (long long)id);
+    return error_set(error, BERT_INVALID, "added token \"%.60s\" has id %lld; %s %lld",
+                     content.data, (long long)given,
+                     known ? "the vocabulary gives it" : "the next free one is", (long long)id);
   if (id > VOCABULARY_MAX_ID || (!known && vocabulary_text(v, (int32_t)id).data != NULL))
     return error_set(error, BERT_INVALID,
                      "added token \"%.60s\" is not in the vocabulary, and id %lld is not free",
@@ -241,10 +239,9 @@ static bert_status refuse_twins(const added_set *set, const added_tokens *a, con
     for (size_t k = 0; k < texts[i].size; k++)
       node = trie_step(&set->trie, node, (unsigned char)texts[i].data[k]);
     if (set->trie.slots[node].value != values[i])
-      return error_set(error, BERT_INVALID,
-                       "added tokens \"%.60s\" and \"%.60s\" are the same when normalized",
-                       a->tokens[values[i]].content.data,
-                       a->tokens[set->trie.slots[node].value].content.data);
+      return error_set(
+          error, BERT_INVALID, "added tokens \"%.60s\" and \"%.60s\" are the same when normalized",
+          a->tokens[values[i]].content.data, a->tokens[set->trie.slots[node].value].content.data);
   }
   return BERT_OK;
 }
@@ -283,8 +280,7 @@ static bert_status build_set(const added_tokens *a, added_set *set, const normal
     status = make_patterns(a, set, n, normalized, texts, values, &count, error);
   if (status == BERT_OK) status = trie_build(&set->trie, texts, values, count, error);
   if (status == BERT_OK) status = refuse_twins(set, a, texts, values, count, error);
-  for (size_t i = 0; normalized && i < count; i++)
-    memory_free((void *)(uintptr_t)texts[i].data);
+  for (size_t i = 0; normalized && i < count; i++) memory_free((void *)(uintptr_t)texts[i].data);
   memory_free(texts);
   memory_free(values);
   return status;

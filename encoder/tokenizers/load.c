@@ -17,8 +17,7 @@ static bert_status part_type(const json_value *part, const char **type, bert_err
   if (part->type != JSON_OBJECT)
     return error_set(error, BERT_INVALID, "it is %s, not an object", json_type_name(part->type));
   status = json_get_string(part, "type", type, error);
-  if (status == BERT_OK && *type == NULL)
-    status = error_set(error, BERT_INVALID, "it has no type");
+  if (status == BERT_OK && *type == NULL) status = error_set(error, BERT_INVALID, "it has no type");
   return status;
 }
 
@@ -188,8 +187,7 @@ bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps
   const json_value *version = json_get(root, "version");
   if (version != NULL && !json_is(version, "1.0"))
     return error_set(error, BERT_UNSUPPORTED, "its version is not \"1.0\"");
-  if (load_model(t, json_get(root, "model"), error) != BERT_OK)
-    return error_prefix(error, "model");
+  if (load_model(t, json_get(root, "model"), error) != BERT_OK) return error_prefix(error, "model");
   if (load_normalizer(json_get(root, "normalizer"), steps, error) != BERT_OK)
     return error_prefix(error, "normalizer");
   if (load_pretokenizer(json_get(root, "pre_tokenizer"), &t->pretokenizer, error) != BERT_OK)

@@ -45,8 +45,8 @@ static bert_status read_lines(vocabulary *v, char *text, size_t size, bert_error
 }
 
 /* A special token that the file gives as its text or as an object. */
-static bert_status add_special(tokenizer *t, const json_value *json, const char *text,
-                               int32_t *id, bert_error *error) {
+static bert_status add_special(tokenizer *t, const json_value *json, const char *text, int32_t *id,
+                               bert_error *error) {
   added_token token = {0};
   bert_status status = BERT_OK;
   if (json != NULL && json->type == JSON_OBJECT)
@@ -82,8 +82,10 @@ static bert_status add_decoder(tokenizer *t, const json_value *json, bert_error 
 
 /* The special tokens, and the templates made of them. */
 static bert_status add_tokens(tokenizer *t, const json_value *config, bert_error *error) {
-  static const char *const names[][2] = {{"unk_token", "[UNK]"}, {"sep_token", "[SEP]"},
-                                         {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
+  static const char *const names[][2] = {{"unk_token", "[UNK]"},
+                                         {"sep_token", "[SEP]"},
+                                         {"pad_token", "[PAD]"},
+                                         {"cls_token", "[CLS]"},
                                          {"mask_token", "[MASK]"}};
   int32_t ids[5] = {0};
   bert_status status = add_decoder(t, json_get(config, "added_tokens_decoder"), error);
@@ -101,12 +103,11 @@ static bert_status read_config(tokenizer *t, const json_value *config, int *step
                                bert_error *error) {
   int lower = 1, chinese = 1, strip;
   bert_status status = json_get_bool(config, "do_lower_case", &lower, error);
-  if (status == BERT_OK)
-    status = json_get_bool(config, "tokenize_chinese_chars", &chinese, error);
+  if (status == BERT_OK) status = json_get_bool(config, "tokenize_chinese_chars", &chinese, error);
   strip = lower;
   if (status == BERT_OK) status = json_get_bool(config, "strip_accents", &strip, error);
-  *steps = NORMALIZER_CLEAN | (chinese ? NORMALIZER_CHINESE : 0) |
-           (strip ? NORMALIZER_STRIP : 0) | (lower ? NORMALIZER_LOWER : 0);
+  *steps = NORMALIZER_CLEAN | (chinese ? NORMALIZER_CHINESE : 0) | (strip ? NORMALIZER_STRIP : 0) |
+           (lower ? NORMALIZER_LOWER : 0);
   if (status == BERT_OK) status = add_tokens(t, config, error);
   return status;
 }
@@ -116,8 +117,7 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   size_t size = 0;
   json_document *config = NULL;
   uint32_t node;
-  bert_status status =
-      file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 0, &text, &size, error);
+  bert_status status = file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 0, &text, &size, error);
   if (status != BERT_OK) return status;
   status = read_lines(&t->vocabulary, text, size, error);
   memory_free(text);

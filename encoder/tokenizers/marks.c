@@ -37,7 +37,9 @@ static int next_item(reader *r, mark_cursor *cursor, mark_item *out) {
   return 0;
 }
 
-static int stays(const mark_item *item) { return item->class > 0 && !unicode_is_mark(item->c); }
+static int stays(const mark_item *item) {
+  return item->class > 0 && !unicode_is_mark(item->c);
+}
 
 /* Goes to the next class that has marks to give out; 0 when there is none. */
 static int next_class(reader *r) {

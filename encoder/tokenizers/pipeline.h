@@ -17,7 +17,13 @@
 
 #include "tokenizers.h"
 
-/* ---- unicode.c, unicode8.c --------------------------------------------- */
+/* ---- unicode.c, unicode8.c, unicode16.c --------------------------------- */
+
+/* A table of these is sorted, and has no two that touch. */
+typedef struct unicode_range {
+  uint32_t first, last;
+} unicode_range;
+int unicode_in_ranges(const unicode_range *table, size_t count, uint32_t c);
 
 /* Writes the UTF-8 of `c` to out[4]; returns its bytes. */
 size_t unicode_put(uint32_t c, char *out);
@@ -109,8 +115,8 @@ bert_status vocabulary_add(vocabulary *v, bert_text text, int64_t id, bert_error
 bert_status vocabulary_close(vocabulary *v, bert_error *error);
 void vocabulary_free(vocabulary *v);
 
-int32_t vocabulary_id(const vocabulary *v, bert_text text);     /* -1: not there */
-bert_text vocabulary_text(const vocabulary *v, int32_t id);     /* NULL, 0: none */
+int32_t vocabulary_id(const vocabulary *v, bert_text text); /* -1: not there */
+bert_text vocabulary_text(const vocabulary *v, int32_t id); /* NULL, 0: none */
 
 /* ---- added.c ----------------------------------------------------------- */
 
@@ -128,7 +134,7 @@ typedef struct added_set {
   trie trie;                /* value: index in tokens */
   unsigned char first[256]; /* 1: a token begins with this byte */
   int any, any_lstrip;
-  size_t longest;           /* characters of the longest */
+  size_t longest; /* characters of the longest */
 } added_set;
 
 typedef struct added_tokens {
@@ -193,7 +199,7 @@ enum {
 enum { NORMALIZER_TABLE = 0x30000, NORMALIZER_PAGE = 128 };
 
 typedef struct normalizer {
-  int steps; /* a sum of NORMALIZER_… */
+  int steps;                                          /* a sum of NORMALIZER_… */
   uint16_t pages[NORMALIZER_TABLE / NORMALIZER_PAGE]; /* index of the page's entries */
   uint32_t *entries;                                  /* [page][NORMALIZER_PAGE] */
   unsigned char ascii[128]; /* the ASCII letter that an ASCII character becomes, or 0 */
@@ -270,11 +276,11 @@ typedef struct window {
   reader *reader;
   normal_char *ahead; /* [capacity], a ring */
   size_t capacity, head, count;
-  size_t plain;        /* characters at the head in which no token is looked for */
-  size_t taken;        /* white space at the head that the last token took */
-  uint32_t before;     /* the character before the head; 0: none */
-  int in_space;        /* white space is before the head, */
-  size_t space_start;  /*   beginning at this byte */
+  size_t plain;       /* characters at the head in which no token is looked for */
+  size_t taken;       /* white space at the head that the last token took */
+  uint32_t before;    /* the character before the head; 0: none */
+  int in_space;       /* white space is before the head, */
+  size_t space_start; /*   beginning at this byte */
 } window;
 
 /* Starts on a piece. `added`, `ahead` and `capacity` are set. */
@@ -292,18 +298,18 @@ typedef enum pretokenizer_kind { PRETOKENIZER_NONE, PRETOKENIZER_BERT } pretoken
 ** `linear`, byte i of it comes from byte start + i of the original, and the
 ** arrays are not filled. */
 typedef struct word {
-  size_t limit;       /* characters that are kept, at most */
-  char *bytes;        /* [limit * 4] */
+  size_t limit;           /* characters that are kept, at most */
+  char *bytes;            /* [limit * 4] */
   size_t *starts, *stops; /* [limit], by character */
-  uint32_t *ends;     /* [limit], the end of each character in `bytes` */
-  size_t size;        /* bytes */
-  size_t count;       /* characters */
-  int overlong;       /* there were more than `limit`; bytes hold the first */
+  uint32_t *ends;         /* [limit], the end of each character in `bytes` */
+  size_t size;            /* bytes */
+  size_t count;           /* characters */
+  int overlong;           /* there were more than `limit`; bytes hold the first */
   int linear;
-  size_t start, stop; /* the bytes of the original it stands for */
+  size_t start, stop;                         /* the bytes of the original it stands for */
   size_t solid_count, solid_size, solid_stop; /* as it was behind its last character */
   int solid_overlong;                         /*   that is no white space */
-  const added_token *added; /* the word is this added token */
+  const added_token *added;                   /* the word is this added token */
 } word;
 
 typedef struct pretokenizer {
@@ -358,7 +364,8 @@ typedef struct template_part {
 typedef struct template {
   template_part *parts;
   size_t count, capacity, special;
-} template;
+}
+template;
 
 typedef struct postprocessor {
   template single, pair;

@@ -116,7 +116,8 @@ static bert_status load_template(template *t, const json_value *json, const char
   if (status != BERT_OK) return error_prefix(error, "%s", key);
   if (count_segment(t, 0) != 1 || count_segment(t, 1) != segments - 1)
     return error_set(error, BERT_INVALID, "the template \"%s\" must have %s", key,
-                     segments == 1 ? "sequence A once and no other" : "sequences A and B once each");
+                     segments == 1 ? "sequence A once and no other"
+                                   : "sequences A and B once each");
   return BERT_OK;
 }
 

@@ -17,7 +17,9 @@ static void word_clear(word *w) {
   w->added = NULL;
 }
 
-static int word_is_empty(const word *w) { return w->count == 0 && !w->overlong; }
+static int word_is_empty(const word *w) {
+  return w->count == 0 && !w->overlong;
+}
 
 /* Fills the arrays for what is there: until now each byte was its own. */
 static void word_unroll(word *w) {

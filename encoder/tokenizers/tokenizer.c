@@ -132,12 +132,13 @@ typedef struct segment {
 /* Takes a word; 0 when out of memory. */
 static int add_word(const tokenizer *t, const word *w, segment *s) {
   int32_t number = s->words < INT32_MAX ? s->words++ : s->words;
-  if (w->added != NULL)
-    return token_list_add(&s->list, w->added->id, number, w->start, w->stop);
+  if (w->added != NULL) return token_list_add(&s->list, w->added->id, number, w->start, w->stop);
   return wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list);
 }
 
-static int has_enough(const segment *s) { return s->list.count > s->enough; }
+static int has_enough(const segment *s) {
+  return s->list.count > s->enough;
+}
 
 /* The words of the piece that begins at the scan's place. */
 static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, segment *s) {
@@ -274,8 +275,7 @@ static void cut(const segment *segments, int pair, size_t limit, size_t room, si
 }
 
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
-                             size_t limit, int only_used, bert_tokens **tokens,
-                             bert_error *error) {
+                             size_t limit, int only_used, bert_tokens **tokens, bert_error *error) {
   /* an empty second text is none, as transformers has it */
   if (text_b != NULL && text_b->size == 0) text_b = NULL;
   const template *form = text_b == NULL ? &t->postprocessor.single : &t->postprocessor.pair;
@@ -285,11 +285,14 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
   int done;
   bert_tokens *out = NULL;
   if (limit < form->special)
-    return error_set(error, BERT_ARGUMENT, "the token limit is %zu; the special tokens alone are %zu",
-                     limit, form->special);
+    return error_set(error, BERT_ARGUMENT,
+                     "the token limit is %zu; the special tokens alone are %zu", limit,
+                     form->special);
   room = limit - form->special;
-  segments[0].enough = segments[1].enough =
-      !only_used ? SIZE_MAX : text_b != NULL && room % 2 == 1 ? compared_length(limit) : room;
+  segments[0].enough = segments[1].enough = !only_used ? SIZE_MAX
+                                            : text_b != NULL && room % 2 == 1
+                                                ? compared_length(limit)
+                                                : room;
   done = scratch_allocate(&work, t) && add_segment(t, text, &work, &segments[0]) &&
          (text_b == NULL || add_segment(t, *text_b, &work, &segments[1]));
   if (done) {
@@ -304,4 +307,6 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
   return BERT_OK;
 }
 
-void tokens_free(bert_tokens *tokens) { memory_free(tokens); }
+void tokens_free(bert_tokens *tokens) {
+  memory_free(tokens);
+}

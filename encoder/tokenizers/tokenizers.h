@@ -2,16 +2,23 @@
 ** tokenizers.h: text to tokens, as Hugging Face tokenizers does it from the
 ** model's tokenizer.json (or vocab.txt alone). The map of this folder:
 **
-**   tokenizer.c      open, encode, the pipeline; truncation of one and of pairs
-**   load.c           tokenizer.json and vocab.txt into a tokenizer
+**   tokenizer.c      open, encode, truncation of one and of pairs
+**   pipeline.h       the stages between, and what they hand each other
+**   load.c           tokenizer.json into a tokenizer
+**   loadvocab.c      vocab.txt and tokenizer_config.json into a tokenizer
 **   added.c          added tokens: found in the text before anything else
+**   window.c         those that are looked for in normalized text
 **   normalizer.c     BertNormalizer: clean, CJK, accents, case; with offsets
+**   marks.c          the canonical order of combining marks
 **   pretokenizer.c   BertPreTokenizer: words and punctuation
 **   wordpiece.c      longest match first over the vocabulary
 **   postprocessor.c  TemplateProcessing, BertProcessing: special tokens
 **   vocabulary.c     token strings to ids and back
-**   unicode.c        categories, decomposition, case: the only file that
-**                    includes utf8proc
+**   trie.c           strings to numbers, byte by byte
+**   unicode.c        UTF-8, decomposition, case: the only file that includes
+**                    utf8proc
+**   unicode8.c       categories as Unicode 8 has them
+**   unicode16.c      word characters as Unicode 16 has them
 */
 #ifndef BERT_TOKENIZERS_H
 #define BERT_TOKENIZERS_H
@@ -28,29 +35,28 @@ bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out
                            bert_error *error);
 void tokenizer_close(tokenizer *t); /* NULL is allowed */
 
-const char *tokenizer_kind(const tokenizer *t); /* "wordpiece" */
-int tokenizer_vocab_size(const tokenizer *t);   /* highest id + 1 */
+const char *tokenizer_kind(const tokenizer *t);            /* "wordpiece" */
+int tokenizer_vocab_size(const tokenizer *t);              /* highest id + 1 */
 int tokenizer_special_count(const tokenizer *t, int pair); /* added by the post-processor */
-int tokenizer_segments(const tokenizer *t);     /* highest type id + 1 */
+int tokenizer_segments(const tokenizer *t);                /* highest type id + 1 */
 bert_text tokenizer_token(const tokenizer *t, int32_t id);
 
 /* Tokenizes `text` (and text_b, for a pair). `limit` is the number of tokens
 ** that are used, special ones included; at least the special count.
 ** only_used: tokens beyond the limit are left out and tokenizing stops soon
-** after it. Pairs are cut longest first, as tokenizers does. Immutable and
-** safe from any number of threads. The result is one block, freed with
-** tokens_free. */
+** after it. Pairs are cut longest first, as tokenizers does; an empty text_b is
+** none, as in transformers. Immutable and safe from any number of threads. The
+** result is one block, freed with tokens_free. */
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
-                             size_t limit, int only_used, bert_tokens **tokens,
-                             bert_error *error);
+                             size_t limit, int only_used, bert_tokens **tokens, bert_error *error);
 void tokens_free(bert_tokens *tokens);
 
 /* ---- unicode.c, for the rest of this folder ---------------------------- */
 
 /* The character at text[*at] (at < size) and moves *at past it. What is not
 ** UTF-8 reads as U+FFFD, one for each maximal part of a sequence, as the
-** Unicode Standard (section 3.9) recommends and Python's and SQLite's readers
-** of broken text do differently: documented in encoder/README.md. */
+** Unicode Standard (section 3.9) recommends and as Python's errors='replace'
+** does; SQLite's own functions read broken text differently. */
 uint32_t unicode_next(const char *text, size_t size, size_t *at);
 
 #endif

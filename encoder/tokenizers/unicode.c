@@ -1,12 +1,12 @@
 /*
-** unicode.c: UTF-8, decomposition, combining classes, lower case, word
-** characters. The only file that includes utf8proc.
+** unicode.c: UTF-8, decomposition, combining classes, lower case. The only file
+** that includes utf8proc.
 **
 ** Each function gives the answer of one fixed Unicode version, the one that
-** the reference has built in, whatever version utf8proc is of. Decompositions,
-** combining classes and lower case never change once a character is assigned
-** (Unicode Character Encoding Stability Policies), so it is enough to know
-** which characters a version lacks or utf8proc may lack.
+** the reference has built in, whatever version utf8proc is of (14 or later: 2.7
+** and on). Decompositions, combining classes and lower case do not change once a
+** character is assigned (Unicode Character Encoding Stability Policies), so it
+** is enough to know which characters a version lacks or utf8proc may lack.
 */
 #include "pipeline.h"
 
@@ -101,57 +101,16 @@ int unicode_is_chinese(uint32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-typedef struct letter_range {
-  uint32_t first, last;
-} letter_range;
-
-static int in_letters(const letter_range *table, size_t count, uint32_t c) {
-  for (size_t i = 0; i < count; i++)
-    if (c >= table[i].first && c <= table[i].last) return 1;
-  return 0;
-}
-
-/* Letters, marks, decimal digits and letter numbers that Unicode 15.0, 15.1
-** and 16.0 added, for a utf8proc that ends at 14. */
-static const letter_range word_15_16[] = {
-    {0x0897, 0x0897}, {0x0CF3, 0x0CF3}, {0x0ECE, 0x0ECE}, {0x1C89, 0x1C8A}, {0xA7CB, 0xA7CD},
-    {0xA7DA, 0xA7DC}, {0x105C0, 0x105F3}, {0x10D40, 0x10D65}, {0x10D69, 0x10D6D},
-    {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x10EFC, 0x10EFF}, {0x1123F, 0x11241},
-    {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5},
-    {0x113B7, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA},
-    {0x113CC, 0x113D3}, {0x113E1, 0x113E2}, {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0},
-    {0x11BF0, 0x11BF9}, {0x11F00, 0x11F10}, {0x11F12, 0x11F3A}, {0x11F3E, 0x11F42},
-    {0x11F50, 0x11F5A}, {0x1342F, 0x1342F}, {0x13440, 0x13455}, {0x13460, 0x143FA},
-    {0x16100, 0x16139}, {0x16D40, 0x16D6C}, {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF},
-    {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1CCF0, 0x1CCF9}, {0x1DF25, 0x1DF2A},
-    {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E4D0, 0x1E4F9}, {0x1E5D0, 0x1E5FA},
-    {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}
-};
-
-/* Alphabetic symbols (Other_Alphabetic outside the categories below). */
-static const letter_range word_symbols[] = {
-    {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
-
-/* \w as UTS #18 defines it: Alphabetic, marks, decimal digits, connectors and
-** the two joiners. */
-int unicode_is_word(uint32_t c) {
-  switch (utf8proc_category((utf8proc_int32_t)c)) {
-  case UTF8PROC_CATEGORY_LU:
-  case UTF8PROC_CATEGORY_LL:
-  case UTF8PROC_CATEGORY_LT:
-  case UTF8PROC_CATEGORY_LM:
-  case UTF8PROC_CATEGORY_LO:
-  case UTF8PROC_CATEGORY_MN:
-  case UTF8PROC_CATEGORY_MC:
-  case UTF8PROC_CATEGORY_ME:
-  case UTF8PROC_CATEGORY_ND:
-  case UTF8PROC_CATEGORY_NL:
-  case UTF8PROC_CATEGORY_PC: return 1;
-  default: break;
+int unicode_in_ranges(const unicode_range *table, size_t count, uint32_t c) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (c > table[middle].last)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return c == 0x200C || c == 0x200D ||
-         in_letters(word_symbols, sizeof word_symbols / sizeof *word_symbols, c) ||
-         in_letters(word_15_16, sizeof word_15_16 / sizeof *word_15_16, c);
+  return low < count && c >= table[low].first;
 }
 
 /* ---- Decomposition, Unicode 9.0 ------------------------------------------ */
@@ -159,7 +118,7 @@ int unicode_is_word(uint32_t c) {
 /* The characters above U+FFFF that decompose in Unicode 9.0, which is what the
 ** crate unicode-normalization-alignments 0.1.12 has. Later versions added some
 ** there (U+11938 in 13.0, seventeen in 16.0) and none below. */
-static const letter_range decomposed_9[] = {
+static const unicode_range decomposed_9[] = {
     {0x1109A, 0x1109A}, {0x1109C, 0x1109C}, {0x110AB, 0x110AB}, {0x1112E, 0x1112F},
     {0x1134B, 0x1134C}, {0x114BB, 0x114BC}, {0x114BE, 0x114BE}, {0x115BA, 0x115BB},
     {0x1D15E, 0x1D164}, {0x1D1BB, 0x1D1C0}, {0x2F800, 0x2FA1D}};
@@ -170,7 +129,7 @@ int unicode_decompose(uint32_t c, uint32_t *out) {
   utf8proc_ssize_t count;
   out[0] = c;
   if (c < 0xC0) return 1;
-  if (c > 0xFFFF && !in_letters(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
+  if (c > 0xFFFF && !unicode_in_ranges(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
     return 1;
   count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, UNICODE_DECOMPOSED,
                                   UTF8PROC_DECOMPOSE, &class);
@@ -182,19 +141,18 @@ int unicode_decompose(uint32_t c, uint32_t *out) {
 /* Characters of Unicode 9.0 with a combining class that were no nonspacing
 ** marks in Unicode 8.0: spacing ones, and those that 9.0 added. With the marks
 ** of 8.0 these are all that have a class in 9.0. */
-static const letter_range combining_9[] = {
-    {0x08D4, 0x08E1}, {0x1B44, 0x1B44}, {0x1BAA, 0x1BAA}, {0x1BF2, 0x1BF3}, {0x1DFB, 0x1DFB},
-    {0x302E, 0x302F}, {0xA953, 0xA953}, {0xA9C0, 0xA9C0}, {0x111C0, 0x111C0}, {0x11235, 0x11235},
-    {0x1134D, 0x1134D}, {0x11442, 0x11442}, {0x11446, 0x11446}, {0x116B6, 0x116B6},
-    {0x11C3F, 0x11C3F}, {0x1D165, 0x1D166}, {0x1D16D, 0x1D172}, {0x1E000, 0x1E006},
-    {0x1E008, 0x1E018}, {0x1E01B, 0x1E021}, {0x1E023, 0x1E024}, {0x1E026, 0x1E02A},
-    {0x1E944, 0x1E94A}
-};
+static const unicode_range combining_9[] = {
+    {0x08D4, 0x08E1},   {0x1B44, 0x1B44},   {0x1BAA, 0x1BAA},   {0x1BF2, 0x1BF3},
+    {0x1DFB, 0x1DFB},   {0x302E, 0x302F},   {0xA953, 0xA953},   {0xA9C0, 0xA9C0},
+    {0x111C0, 0x111C0}, {0x11235, 0x11235}, {0x1134D, 0x1134D}, {0x11442, 0x11442},
+    {0x11446, 0x11446}, {0x116B6, 0x116B6}, {0x11C3F, 0x11C3F}, {0x1D165, 0x1D166},
+    {0x1D16D, 0x1D172}, {0x1E000, 0x1E006}, {0x1E008, 0x1E018}, {0x1E01B, 0x1E021},
+    {0x1E023, 0x1E024}, {0x1E026, 0x1E02A}, {0x1E944, 0x1E94A}};
 
 int unicode_combining_class(uint32_t c) {
   if (c < 0x300) return 0;
   if (!unicode_is_mark(c) &&
-      !in_letters(combining_9, sizeof combining_9 / sizeof *combining_9, c))
+      !unicode_in_ranges(combining_9, sizeof combining_9 / sizeof *combining_9, c))
     return 0;
   return utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
 }
@@ -207,14 +165,14 @@ static const struct lower_range {
   uint32_t first, last;
   int distance, step;
 } lower_15_17[] = {
-    {0x1C89, 0x1C89, 1, 1},          /* Cyrillic, 16.0 */
+    {0x1C89, 0x1C89, 1, 1},              /* Cyrillic, 16.0 */
     {0xA7CB, 0xA7CB, 0x264 - 0xA7CB, 1}, /* Latin, 16.0 */
-    {0xA7CC, 0xA7CE, 1, 2},          /* Latin, 16.0 and 17.0 */
-    {0xA7D2, 0xA7D4, 1, 2},          /* Latin, 17.0 */
-    {0xA7DA, 0xA7DA, 1, 1},          /* Latin, 16.0 */
+    {0xA7CC, 0xA7CE, 1, 2},              /* Latin, 16.0 and 17.0 */
+    {0xA7D2, 0xA7D4, 1, 2},              /* Latin, 17.0 */
+    {0xA7DA, 0xA7DA, 1, 1},              /* Latin, 16.0 */
     {0xA7DC, 0xA7DC, 0x19B - 0xA7DC, 1}, /* Latin, 16.0 */
-    {0x10D50, 0x10D65, 32, 1},       /* Garay, 16.0 */
-    {0x16EA0, 0x16EB8, 27, 1},       /* Beria Erfe, 17.0 */
+    {0x10D50, 0x10D65, 32, 1},           /* Garay, 16.0 */
+    {0x16EA0, 0x16EB8, 27, 1},           /* Beria Erfe, 17.0 */
 };
 
 int unicode_lower(uint32_t c, uint32_t *out) {

@@ -59,8 +59,7 @@ static const added_token *find(const window *w, size_t *count) {
 
 /* Whether a single word token of `count` characters stands alone. */
 static int stands_alone(const window *w, size_t count) {
-  return !unicode_is_word(w->before) &&
-         (count >= w->count || !unicode_is_word(ahead(w, count)->c));
+  return !unicode_is_word(w->before) && (count >= w->count || !unicode_is_word(ahead(w, count)->c));
 }
 
 /* How many white space characters follow, and in *stop where they end. */
