@@ -44,9 +44,19 @@ test_prefix() {
   dim=$(cd / && env -u BERTSQL_MODEL sqlite3 -batch :memory: -cmd ".load $work/prefix/lib/bertsql" \
     "SELECT length(bert_embed('a text')) / 4")
   expect_equal 384 "$dim"
+  compile_against "$work/prefix"
   installer uninstall
   expect_equal "" "$(tree "$work/prefix")"
   test ! -e "$work/prefix/share"
+}
+
+# The line that README.md gives for a C program, with the folders of the prefix.
+compile_against() {
+  line=$(grep '^cc program.c ' README.md)
+  sed -n '/^\*\* @example/,/^\*\* @end/p' encoder/bert.h | sed -e '1d;$d' -e 's/^\*\*//' >"$work/program.c"
+  # shellcheck disable=SC2086 # a command line
+  (cd "$work" && ${CC:-gcc} -I"$1/include" -L"$1/lib" -o program ${line#cc })
+  expect_match '^384 numbers' "$("$work/program" models/all-MiniLM-L6-v2)"
 }
 
 test_relative_prefix_is_refused() {
