@@ -256,7 +256,7 @@ static int take_values(table_cursor *c, unsigned given, sqlite3_value **argv) {
   return SQLITE_OK;
 }
 
-static uint32_t hash_bytes(uint32_t hash, const void *bytes, size_t size) {
+static uint32_t add_to_hash(uint32_t hash, const void *bytes, size_t size) {
   const unsigned char *b = bytes; /* FNV-1a */
   for (size_t i = 0; i < size; i++) hash = (hash ^ b[i]) * 16777619u;
   return hash;
@@ -267,11 +267,11 @@ static int hash_argument(uint32_t *hash, sqlite3_value *value) {
   int type = value != NULL ? sqlite3_value_type(value) : SQLITE_NULL;
   sqlite3_int64 number = type == SQLITE_INTEGER ? sqlite3_value_int64(value) : type;
   double real = type == SQLITE_FLOAT ? sqlite3_value_double(value) : 0;
-  *hash = hash_bytes(hash_bytes(*hash, &number, sizeof(number)), &real, sizeof(real));
+  *hash = add_to_hash(add_to_hash(*hash, &number, sizeof(number)), &real, sizeof(real));
   if (type == SQLITE_TEXT && sqlite3_value_text(value) == NULL) return SQLITE_NOMEM;
   if (type == SQLITE_TEXT || type == SQLITE_BLOB) {
     const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
-    *hash = hash_bytes(*hash, bytes, (size_t)sqlite3_value_bytes(value));
+    *hash = add_to_hash(*hash, bytes, (size_t)sqlite3_value_bytes(value));
   }
   return SQLITE_OK;
 }

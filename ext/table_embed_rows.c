@@ -173,7 +173,7 @@ static bert_status read_sql(sqlite3_value *value, const char **sql, bert_error *
 static bert_status rows_start(void *cursor, const table_call *call, bert_error *error) {
   rows_cursor *r = cursor;
   loaded_model *model = NULL;
-  const char *sql;
+  const char *sql = NULL;
   bert_status status = read_sql(call->arguments[ARGUMENT_SQL], &sql, error);
   if (status == BERT_OK)
     status = embed_settings_read("bert_embed_rows", call->arguments[ARGUMENT_OPTIONS], &r->settings,
