@@ -20,6 +20,9 @@ test_passes() {
   program cmocka 'echo "[==========] Running 1 test(s)."; echo "[       OK ] a"; echo "[  PASSED  ] 1 test(s)."'
   count "$work/tap.sh" "$work/cmocka.sh"
   expect_equal '3 passed, 0 failed 0' "$line $code"
+  program cmocka 'echo "[==========] tests: Running 1 test(s)."; echo "[       OK ] a"; echo "[  PASSED  ] 1 test(s)."'
+  count "$work/cmocka.sh"
+  expect_equal '1 passed, 0 failed 0' "$line $code"
 }
 
 # $1: a script that should count as $2.
@@ -35,6 +38,8 @@ test_each_way_of_failing() {
   expect_count 'echo 1..2; echo "ok 1 - a"; kill -SEGV $$' '1 passed, 1 failed'
   expect_count 'echo 1..1; echo "ok 1 - a"; exit 3' '1 passed, 1 failed'
   expect_count 'echo 1..1; echo "ok 1 - a # SKIP no model"' '0 passed, 1 failed'
+  expect_count 'echo 1..1; echo "ok 1 - a"; echo "ok 2 - b"' '2 passed, 1 failed'
+  expect_count 'echo "[       OK ] a"; exit 1' '1 passed, 1 failed'
   expect_count 'true' '0 passed, 1 failed'
   expect_count 'echo 1..1; sleep 60' '0 passed, 1 failed'
   expect_count 'echo "[==========] Running 3 test(s)."; echo "[       OK ] a"; echo "[  FAILED  ] b"; echo "[  FAILED  ] b"; exit 1' \

@@ -420,10 +420,15 @@ static void test_prompts(void **state) {
   assert_int_equal(c.default_prompt, 2);
   sentence_config_free(&c);
   /* "query" and "document" exist, empty, for every model */
-  put(directory, "config_sentence_transformers.json", "{\"default_prompt_name\":\"document\"}");
-  c = read_sentence(directory);
-  assert_true(c.prompt_count == 0 && c.default_prompt == -1);
-  sentence_config_free(&c);
+  static const char *const roles[] = {"query", "document"};
+  for (int i = 0; i < 2; i++) {
+    char text[80];
+    snprintf(text, sizeof text, "{\"default_prompt_name\":\"%s\"}", roles[i]);
+    put(directory, "config_sentence_transformers.json", text);
+    c = read_sentence(directory);
+    assert_true(c.prompt_count == 0 && c.default_prompt == -1);
+    sentence_config_free(&c);
+  }
   scratch_free(directory);
 }
 

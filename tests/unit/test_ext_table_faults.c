@@ -148,6 +148,8 @@ static void test_faults(void **state) {
       "INSERT INTO sink SELECT key, n_tokens FROM bert_embed_rows('VALUES (1, ''a b''), (2, 3)')",
       "SELECT * FROM bert_hidden('a', 'b')",
       "SELECT * FROM bert_tokens",
+      "SELECT * FROM bert_embed_rows('VALUES (1, 2), (3, ''a b'')', "
+      "'{\"max_tokens\":3,\"truncate\":\"error\"}')",
       "SELECT * FROM bert_embed_rows('SELECT 1, 2, 3')",
       "SELECT * FROM bert_embed_rows('SELECT 1, abs(-9223372036854775807 - 1)')"};
   for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {

@@ -121,8 +121,12 @@ static void test_embed_rows_errors(void **state) {
   assert_error(db, ROWS("'SELECT 1, ''a''', '{\"dims\":385}'"), "384");
   assert_error(db, ROWS("'SELECT 1, ''a''', '{\"what\":1}'"), "what");
   assert_error(db, ROWS("'SELECT 1, ''a''', '{\"model\":\"nix\"}'"), "nix");
-  assert_error(db, ROWS("'SELECT 1, ''a b c d''', '{\"max_tokens\":4,\"truncate\":\"error\"}'"),
-               "4");
+  assert_error(db,
+               ROWS("'VALUES (1, ''a''), (2, NULL), (''k'', ''a b c''), (4, ''a b c d'')', "
+                    "'{\"max_tokens\":4,\"truncate\":\"error\"}'"),
+               "bert_embed_rows: key 'k': the text is longer than 4 tokens");
+  assert_error(db, ROWS("'VALUES (12, ''a b c d'')', '{\"max_tokens\":4,\"truncate\":\"error\"}'"),
+               "bert_embed_rows: key 12: the text is longer than 4 tokens");
   check(db, "SELECT count(*), count(body) FROM docs", "4|3");
 }
 

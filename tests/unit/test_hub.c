@@ -123,6 +123,8 @@ static void test_variables_in_order(void **state) {
   setenv("HF_HUB_CACHE", "~/v0", 1);
   setenv("HOME", root, 1);
   expect_found("org/name", "v0/models--org--name/snapshots/abcd");
+  setenv("HF_HUB_CACHE", "~other/v0", 1); /* nobody's directory but the user's own */
+  expect_error("org/name", BERT_IO, "no snapshot in ~other/v0/models--org--name");
   for (int i = 0; i < 5; i++) unsetenv(variables[i]);
   expect_error("org/name", BERT_IO, "neither HF_HUB_CACHE, HF_HOME nor HOME says where");
 }

@@ -191,6 +191,8 @@ static const refused_case refused[] = {
     {"\"\\uD83D\\u0041\"", 1, "surrogate"},
     {"\"\\uD83D\\uD83D\"", 1, "surrogate"},
     {"\"\\uDE00\"", 1, "surrogate"},
+    {"\"\\uDFFF\"", 1, "surrogate"},
+    {"\"\\uD83D\\uE000\"", 1, "surrogate"},
     {"\"a\nb\"", 2, "control character"},
     {"\"a\tb\"", 2, "control character"},
     {"\"12345678\x01\"", 9, "control character"},
