@@ -40,6 +40,7 @@ run_one() {
   esac >"$logs/$name.log" 2>&1 </dev/null
   status=$?
   read -r passed failed < <(count <"$logs/$name.log")
+  if ! [[ $passed$failed =~ ^[0-9]+$ ]]; then passed=0 failed=1; fi
   if [ "$failed" = 0 ] && { [ $status != 0 ] || [ "$passed" = 0 ]; }; then failed=1; fi
   echo "$passed $failed" >"$logs/$name.count"
   if [ "$failed" = 0 ]; then
@@ -82,6 +83,7 @@ passed=0 failed=0
 for program in "$@"; do
   counts=$logs/$(basename "$program" .sh).count
   read -r ok bad <"$counts" || { ok=0 bad=1; }
+  if ! [[ $ok$bad =~ ^[0-9]+$ ]]; then ok=0 bad=1; fi
   passed=$((passed + ok)) failed=$((failed + bad))
 done
 echo "$passed passed, $failed failed"
