@@ -1,0 +1,633 @@
+/*
+** test_tokenizer.c: tokens against the reference, pairs and truncation, added
+** tokens, vocab.txt, hostile files, broken and endless texts, and memory.
+*/
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pthread.h>
+
+#include <cmocka.h>
+
+#include "encoder/tokenizers/tokenizers.h"
+#include "faults.h"
+#include "golden.h"
+#include "scratch.h"
+
+static const char family[] = "tests/golden/families/bert-mean";
+
+static tokenizer *open_tokenizer(const char *directory, int lowercase) {
+  tokenizer *t = NULL;
+  bert_error error = {0};
+  assert_ok(tokenizer_open(directory, lowercase, &t, &error), &error);
+  return t;
+}
+
+static bert_text text_of(const char *text) {
+  return (bert_text){text, strlen(text)};
+}
+
+static bert_tokens *encode_bytes(const tokenizer *t, bert_text text, const bert_text *text_b,
+                                 size_t limit, int only_used) {
+  bert_tokens *tokens = NULL;
+  bert_error error = {0};
+  assert_ok(tokenizer_encode(t, text, text_b, limit, only_used, &tokens, &error), &error);
+  return tokens;
+}
+
+static bert_tokens *encode(const tokenizer *t, const char *text) {
+  return encode_bytes(t, text_of(text), NULL, SIZE_MAX, 0);
+}
+
+/* The tokens without special ones as "id:start-stop/word id:…". */
+static const char *describe(const bert_tokens *tokens, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < tokens->count && used < size; i++)
+    if (!tokens->special[i])
+      used +=
+          (size_t)snprintf(out + used, size - used, "%s%d:%zu-%zu/%d", used == 0 ? "" : " ",
+                           tokens->ids[i], tokens->starts[i], tokens->stops[i], tokens->words[i]);
+  return out;
+}
+
+static void expect_tokens(const tokenizer *t, const char *text, const char *expected) {
+  char got[4096];
+  bert_tokens *tokens = encode(t, text);
+  describe(tokens, got, sizeof got);
+  if (strcmp(got, expected) != 0) fail_msg("\"%s\": %s, expected %s", text, got, expected);
+  tokens_free(tokens);
+}
+
+static int same_tokens(const bert_tokens *a, const bert_tokens *b) {
+  size_t n = a->count;
+  return n == b->count && memcmp(a->ids, b->ids, n * sizeof *a->ids) == 0 &&
+         memcmp(a->starts, b->starts, n * sizeof *a->starts) == 0 &&
+         memcmp(a->stops, b->stops, n * sizeof *a->stops) == 0 &&
+         memcmp(a->words, b->words, n * sizeof *a->words) == 0 &&
+         memcmp(a->segments, b->segments, n) == 0 && memcmp(a->special, b->special, n) == 0;
+}
+
+/* ---- Against the reference ----------------------------------------------- */
+
+static void expect_integers(const char *what, const json_value *array, const bert_tokens *tokens,
+                            int (*get)(const bert_tokens *tokens, size_t i)) {
+  size_t i = 0;
+  assert_non_null(array);
+  if (array->size != tokens->count)
+    fail_msg("%s: %zu tokens, expected %zu", what, tokens->count, array->size);
+  for (const json_value *v = array->first; v != NULL; v = v->next, i++)
+    if (v->integer != get(tokens, i))
+      fail_msg("%s of token %zu: %d, expected %d", what, i, get(tokens, i), (int)v->integer);
+}
+
+static int get_id(const bert_tokens *tokens, size_t i) {
+  return tokens->ids[i];
+}
+static int get_special(const bert_tokens *tokens, size_t i) {
+  return tokens->special[i];
+}
+static int get_segment(const bert_tokens *tokens, size_t i) {
+  return tokens->segments[i];
+}
+static int get_type(const bert_tokens *tokens, size_t i) {
+  return tokens->types[i];
+}
+
+static void expect_offsets(const json_value *array, const bert_tokens *tokens) {
+  size_t i = 0;
+  assert_int_equal(array->size, tokens->count);
+  for (const json_value *v = array->first; v != NULL; v = v->next, i++)
+    if ((size_t)v->first->integer != tokens->starts[i] ||
+        (size_t)v->first->next->integer != tokens->stops[i])
+      fail_msg("token %zu: bytes %zu-%zu, expected %d-%d", i, tokens->starts[i], tokens->stops[i],
+               (int)v->first->integer, (int)v->first->next->integer);
+}
+
+/* A line of tokens.jsonl as JSON. The reader refuses a NUL in a string, so it
+** is written as U+F8F0 there, which the file has nowhere else. */
+static json_document *parse_line(char *line, size_t size) {
+  json_document *document = NULL;
+  bert_error error = {0};
+  for (char *at = line; (at = strstr(at, "\\u0000")) != NULL && at < line + size;)
+    memcpy(at, "\\uF8F0", 6);
+  assert_ok(json_parse(line, size, &document, &error), &error);
+  return document;
+}
+
+/* The text of the line, with its NULs; freed with free. */
+static bert_text line_text(const json_value *value) {
+  bert_text text = golden_text(value);
+  char *copy = malloc(text.size + 1);
+  size_t size = 0;
+  for (size_t i = 0; i < text.size; i++) {
+    int nul = text.size - i >= 3 && memcmp(text.data + i, "\xEF\xA3\xB0", 3) == 0;
+    copy[size++] = nul ? '\0' : text.data[i];
+    if (nul) i += 2;
+  }
+  return (bert_text){copy, size};
+}
+
+static void check_line(const tokenizer *t, const json_value *line) {
+  bert_text text = line_text(json_get(line, "text"));
+  bert_tokens *tokens = encode_bytes(t, text, NULL, SIZE_MAX, 0);
+  expect_integers("id", json_get(line, "ids"), tokens, get_id);
+  expect_offsets(json_get(line, "byte_offsets"), tokens);
+  assert_int_equal(tokens->used_count, tokens->count);
+  assert_int_equal(tokens->truncated, 0);
+  tokens_free(tokens);
+  free((char *)(uintptr_t)text.data);
+}
+
+static void test_tokens_jsonl(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  size_t size;
+  char *text = scratch_read("tests/golden/minilm", "tokens.jsonl", &size);
+  int count = 0;
+  assert_null(strstr(text, "uf8f0"));
+  for (char *line = text, *end; *line != '\0'; line = end + (*end != '\0')) {
+    end = line + strcspn(line, "\n");
+    json_document *document = parse_line(line, (size_t)(end - line));
+    if (json_get(json_root(document), "text") != NULL) {
+      check_line(t, json_root(document));
+      count++;
+    }
+    json_free(document);
+  }
+  assert_int_equal(count, 3016);
+  free(text);
+  tokenizer_close(t);
+}
+
+/* The model has fewer token types than the templates: bert-max has one. */
+static int get_only_type(const bert_tokens *tokens, size_t i) {
+  return 0 * tokens->types[i];
+}
+
+static void check_case(const tokenizer *t, const json_value *example, size_t limit, int types) {
+  bert_text a = golden_text(json_get(example, "text")),
+            b = golden_text(json_get(example, "text_b"));
+  bert_tokens *tokens = encode_bytes(t, a, b.data != NULL ? &b : NULL, limit, 1);
+  bert_tokens *all = encode_bytes(t, a, b.data != NULL ? &b : NULL, limit, 0);
+  size_t used = 0;
+  expect_integers("id", json_get(example, "ids"), tokens, get_id);
+  expect_integers("type", json_get(example, "type_ids"), tokens,
+                  types > 1 ? get_type : get_only_type);
+  expect_integers("special", json_get(example, "special"), tokens, get_special);
+  expect_integers("segment", json_get(example, "sequence"), tokens, get_segment);
+  expect_offsets(json_get(example, "byte_offsets"), tokens);
+  for (size_t i = 0; i < tokens->count; i++) {
+    bert_text got = tokenizer_token(t, tokens->ids[i]);
+    const json_value *name = golden_at(json_get(example, "tokens"), i);
+    assert_int_equal(got.size, name->size);
+    assert_memory_equal(got.data, name->string, name->size);
+  }
+  assert_int_equal(all->truncated, tokens->truncated);
+  assert_int_equal(all->used_count, tokens->count);
+  for (size_t i = 0; i < all->count; i++)
+    if (all->used[i]) assert_int_equal(all->ids[i], tokens->ids[used++]);
+  assert_int_equal(used, tokens->count);
+  tokens_free(tokens);
+  tokens_free(all);
+}
+
+static void test_families(void **state) {
+  static const char *const names[] = {"bert-mean", "bert-cls-dense", "bert-max"};
+  for (size_t i = 0; i < 3; i++) {
+    char directory[128];
+    snprintf(directory, sizeof directory, "tests/golden/families/%s", names[i]);
+    golden g = golden_open(directory);
+    tokenizer *t = open_tokenizer(directory, 0);
+    int64_t limit = 0;
+    assert_int_equal(json_get_int(g.root, "max_length", 1, 1000, &limit, NULL), BERT_OK);
+    const json_value *cases = json_get(g.root, "cases");
+    assert_true(cases != NULL && cases->size == 19);
+    for (const json_value *c = cases->first; c != NULL; c = c->next)
+      check_case(t, c, (size_t)limit, i == 2 ? 1 : 2);
+    tokenizer_close(t);
+    golden_close(&g);
+  }
+}
+
+/* ---- Description, pairs, limits ------------------------------------------- */
+
+static void test_description(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  assert_string_equal(tokenizer_kind(t), "wordpiece");
+  assert_int_equal(tokenizer_vocab_size(t), 30522);
+  assert_int_equal(tokenizer_special_count(t, 0), 2);
+  assert_int_equal(tokenizer_special_count(t, 1), 3);
+  assert_int_equal(tokenizer_segments(t), 2);
+  assert_string_equal(tokenizer_token(t, 101).data, "[CLS]");
+  assert_null(tokenizer_token(t, -1).data);
+  assert_null(tokenizer_token(t, 30522).data);
+  tokenizer_close(t);
+  tokenizer_close(NULL);
+}
+
+static void expect_used(const tokenizer *t, const char *a, const char *b, size_t limit,
+                        const char *expected) {
+  char got[256] = "";
+  bert_text text_b = text_of(b);
+  bert_tokens *tokens = encode_bytes(t, text_of(a), &text_b, limit, 1);
+  for (size_t i = 0; i < tokens->count && i < 100; i++)
+    strcat(got, tokens->special[i] ? "." : tokens->segments[i] ? "b" : "a");
+  if (strcmp(got, expected) != 0) fail_msg("limit %zu: %s, expected %s", limit, got, expected);
+  tokens_free(tokens);
+}
+
+/* Every share of a limit between two segments, as the reference gave it. */
+static void test_pairs(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  expect_used(t, "a b c d e", "f g h", 3, "...");
+  expect_used(t, "a b c d e", "f g h", 4, ".a..");
+  expect_used(t, "a b c", "f g h d e", 4, "..b.");
+  expect_used(t, "a b c", "f g h", 4, "..b.");
+  expect_used(t, "a b c d e", "f g h", 8, ".aaa.bb.");
+  expect_used(t, "a b c d e", "f", 7, ".aaa.b.");
+  expect_used(t, "a b c d e", "f g h", 10, ".aaaa.bbb.");
+  expect_used(t, "a b c d e", "f g h", 11, ".aaaaa.bbb.");
+  expect_used(t, "a b c d e", "f g h", 99, ".aaaaa.bbb.");
+  expect_used(t, "", "f g h", 5, "..bb.");
+  expect_used(t, "a b", "", 99, ".aa."); /* an empty second text is none */
+  tokenizer_close(t);
+}
+
+static void test_limits(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  bert_tokens *tokens = NULL;
+  bert_error error = {0};
+  bert_text b = text_of("b");
+  assert_int_equal(tokenizer_encode(t, b, NULL, 1, 0, &tokens, &error), BERT_ARGUMENT);
+  assert_non_null(strstr(error.text, "token limit is 1"));
+  assert_int_equal(tokenizer_encode(t, b, &b, 2, 1, &tokens, NULL), BERT_ARGUMENT);
+  assert_null(tokens);
+  tokens = encode_bytes(t, b, NULL, 2, 1);
+  assert_true(tokens->count == 2 && tokens->truncated);
+  tokens_free(tokens);
+  tokens = encode_bytes(t, (bert_text){NULL, 0}, NULL, 2, 1);
+  assert_true(tokens->count == 2 && tokens->used_count == 2 && !tokens->truncated);
+  tokens_free(tokens);
+  tokens = encode_bytes(t, text_of("a b   "), NULL, 4, 1); /* nothing is cut off */
+  assert_true(tokens->count == 4 && !tokens->truncated);
+  tokens_free(tokens);
+  tokenizer_close(t);
+}
+
+/* ---- Details that the reference has ----------------------------------------- */
+
+static void test_details(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  char word[400];
+  expect_tokens(t, "[MASK]x[SEP] [mask]",
+                "103:0-6/0 1060:6-7/1 102:7-12/2 1031:13-14/3 7308:14-18/4 1033:18-19/5");
+  expect_tokens(t, "cafe\xCC\x81 caf\xC3\xA9", "7668:0-4/0 7668:7-12/1");
+  expect_tokens(t,
+                "a\xE2\x80\x8D"
+                "b",
+                "11113:0-5/0"); /* a joiner is removed */
+  expect_tokens(t, "\xE4\xBD\xA0\xE5\xA5\xBD", "100:0-3/0 100:3-6/1");
+  expect_tokens(t, "\xCE\x91\xCE\xA3", "1155:0-2/0 29733:2-4/0"); /* no final sigma */
+  memset(word, 'a', 100);
+  word[100] = '\0';
+  bert_tokens *tokens = encode(t, word);
+  assert_true(tokens->count > 3 && tokens->ids[1] != 100);
+  tokens_free(tokens);
+  strcpy(word + 100, "a b");
+  expect_tokens(t, word, "100:0-101/0 1038:102-103/1");
+  tokenizer_close(t);
+}
+
+/* NUL is data: it is removed like the control character it is. */
+static void test_nul(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  char got[200];
+  bert_tokens *tokens = encode_bytes(t, (bert_text){"a\0b c\0", 6}, NULL, SIZE_MAX, 0);
+  assert_string_equal(describe(tokens, got, sizeof got), "11113:0-3/0 1039:4-5/1");
+  tokens_free(tokens);
+  tokenizer_close(t);
+}
+
+/* Broken text gives the tokens of the text with U+FFFD in its place, which
+** cleaning removes; offsets are those of the broken text. */
+static void test_invalid_utf8(void **state) {
+  static const char *const broken[] = {"\xFF",         "\xC0\xAF",     "\xE4\xBD", "\xED\xA0\x80",
+                                       "\xF0\x9F\x98", "\xF5\x80\x80", "\x80\x80", "\xF4\x90\x80"};
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+    char text[64], expected[64];
+    size_t n = strlen(broken[i]);
+    snprintf(text, sizeof text, "a%sb %s [MASK]%s", broken[i], broken[i], broken[i]);
+    snprintf(expected, sizeof expected, "11113:0-%zu/0 103:%zu-%zu/1", n + 2, 2 * n + 4,
+             2 * n + 10);
+    expect_tokens(t, text, expected);
+  }
+  tokenizer_close(t);
+}
+
+/* ---- Added tokens ------------------------------------------------------------ */
+
+/* A copy of the small model whose tokenizer.json has one more added token. */
+static char *with_added(const char *content, const char *flags) {
+  char *directory = scratch_copy(family), token[256];
+  snprintf(token, sizeof token, "\"added_tokens\": [{\"id\": 1200, \"content\": \"%s\", %s}, ",
+           content, flags);
+  scratch_replace(directory, "tokenizer.json", "\"added_tokens\": [", token);
+  return directory;
+}
+
+#define FLAGS(single, left, right, normal)                                                         \
+  "\"single_word\": " #single ", \"lstrip\": " #left ", \"rstrip\": " #right                       \
+  ", \"normalized\": " #normal ", \"special\": false"
+
+static void check_added(const char *content, const char *flags, const char *text,
+                        const char *expected) {
+  char *directory = with_added(content, flags);
+  tokenizer *t = open_tokenizer(directory, 0);
+  assert_int_equal(tokenizer_vocab_size(t), 1201);
+  assert_string_equal(tokenizer_token(t, 1200).data, content);
+  expect_tokens(t, text, expected);
+  tokenizer_close(t);
+  scratch_free(directory);
+}
+
+static void test_added_tokens(void **state) {
+  check_added("Foo", FLAGS(false, false, false, false), "aFoo foo",
+              "41:0-1/0 1200:1-4/1 46:5-6/2 792:6-8/2");
+  check_added("Foo", FLAGS(false, false, false, true), "aFoo foo",
+              "41:0-1/0 1200:1-4/1 1200:5-8/2");
+  check_added("Foo", FLAGS(true, false, false, false), "aFoo Foo Foo_ Foo.",
+              "41:0-1/0 383:1-2/0 792:2-4/0 1200:5-8/1 46:9-10/2 792:10-12/2 39:12-13/3 "
+              "1200:14-17/4 18:17-18/5");
+  check_added("Foo", FLAGS(true, false, false, true), "afoo foo foo_ foo.",
+              "41:0-1/0 383:1-2/0 792:2-4/0 1200:5-8/1 46:9-10/2 792:10-12/2 39:12-13/3 "
+              "1200:14-17/4 18:17-18/5");
+  check_added("Foo", FLAGS(false, true, true, false), "a  Foo\xE3\x80\x80 b Foo ",
+              "41:0-1/0 1200:1-10/1 42:10-11/2 1200:11-16/3");
+  check_added("Foo", FLAGS(false, true, true, true), "a  foo\xE3\x80\x80 b FOO ",
+              "41:0-1/0 1200:1-10/1 42:10-11/2 1200:11-16/3");
+  check_added("\xC3\x89", FLAGS(false, false, false, true), "E\xCC\x81 \xC3\xA9t",
+              "1200:0-1/0 1200:4-6/1 60:6-7/2");
+  check_added("\xE4\xBD\xA0", FLAGS(false, false, false, true),
+              "a\xE4\xBD\xA0"
+              "b",
+              "41:0-1/0 1200:1-4/1 42:4-5/2");
+}
+
+/* ---- vocab.txt, lower case ---------------------------------------------------- */
+
+static void test_vocab_txt(void **state) {
+  char *directory = scratch_copy(family);
+  tokenizer *from_json = open_tokenizer(family, 0), *from_text;
+  golden g = golden_open(family);
+  scratch_remove(directory, "tokenizer.json");
+  for (int with_config = 1; with_config >= 0; with_config--) {
+    if (!with_config) scratch_remove(directory, "tokenizer_config.json");
+    from_text = open_tokenizer(directory, 0);
+    assert_int_equal(tokenizer_vocab_size(from_text), tokenizer_vocab_size(from_json));
+    for (const json_value *c = json_get(g.root, "cases")->first; c != NULL; c = c->next) {
+      bert_text text = golden_text(json_get(c, "text"));
+      bert_tokens *a = encode_bytes(from_json, text, NULL, SIZE_MAX, 0);
+      bert_tokens *b = encode_bytes(from_text, text, NULL, SIZE_MAX, 0);
+      assert_true(same_tokens(a, b));
+      tokens_free(a);
+      tokens_free(b);
+    }
+    tokenizer_close(from_text);
+  }
+  golden_close(&g);
+  tokenizer_close(from_json);
+  scratch_free(directory);
+}
+
+/* Settings of tokenizer_config.json, each with a text on which it shows. */
+static void test_tokenizer_config(void **state) {
+  static const char vocab[] = "[PAD]\r\n[UNK]\nCLS\n[SEP]\n\n[MASK]\na\nA\n\xC3\xA4\n##b\n<m>";
+  static const struct {
+    const char *config, *text, *expected;
+  } cases[] = {
+      {"{\"cls_token\": \"CLS\"}", "aB A \xC3\x84", "6:0-1/0 9:1-2/0 6:3-4/1 6:5-7/2"},
+      {"{\"cls_token\": \"CLS\", \"do_lower_case\": false}", "ab A \xC3\xA4",
+       "6:0-1/0 9:1-2/0 7:3-4/1 8:5-7/2"},
+      {"{\"cls_token\": \"CLS\", \"strip_accents\": false}", "\xC3\x84", "8:0-2/0"},
+      {"{\"cls_token\": \"CLS\", \"tokenize_chinese_chars\": false}", "\xE4\xBD\xA0\xE5\xA5\xBD",
+       "1:0-6/0"},
+      {"{\"cls_token\": \"CLS\", \"mask_token\": \"<m>\"}", "a<m>[MASK]",
+       "6:0-1/0 10:1-4/1 1:4-5/2 1:5-9/3 1:9-10/4"},
+      {"{\"cls_token\": \"CLS\", \"mask_token\": {\"content\": \"[MASK]\", \"single_word\": false, "
+       "\"lstrip\": true, \"rstrip\": false, \"normalized\": false}}",
+       "a [MASK]", "6:0-1/0 5:1-8/1"},
+  };
+  char *directory = scratch_copy(family);
+  scratch_remove(directory, "tokenizer.json");
+  scratch_write(directory, "vocab.txt", vocab, sizeof vocab - 1);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    scratch_write(directory, "tokenizer_config.json", cases[i].config, strlen(cases[i].config));
+    tokenizer *t = open_tokenizer(directory, 0);
+    assert_int_equal(tokenizer_vocab_size(t), 11);
+    expect_tokens(t, cases[i].text, cases[i].expected);
+    tokenizer_close(t);
+  }
+  scratch_free(directory);
+}
+
+/* Lower case goes before the normalizer, not before the added tokens. */
+static void test_lowercase(void **state) {
+  char *directory = scratch_copy(family);
+  scratch_replace(directory, "tokenizer.json", "\"lowercase\": true", "\"lowercase\": false");
+  tokenizer *cased = open_tokenizer(directory, 0), *lower = open_tokenizer(directory, 1);
+  bert_tokens *a = encode(cased, "time [MASK] \xC3\xA9"),
+              *b = encode(lower, "TIME [MASK] \xC3\x89");
+  assert_true(same_tokens(a, b));
+  tokens_free(a);
+  tokens_free(b);
+  tokenizer_close(cased);
+  tokenizer_close(lower);
+  scratch_free(directory);
+}
+
+/* ---- Long texts ------------------------------------------------------------------ */
+
+/* What the allocator has given out, and the most at one time. */
+static struct { uint64_t now, peak; } counted;
+
+static void *count_allocate(void *user, uint64_t bytes) {
+  uint64_t *block = malloc(bytes + 16);
+  if (block == NULL) return NULL;
+  block[0] = bytes;
+  counted.now += bytes;
+  if (counted.now > counted.peak) counted.peak = counted.now;
+  return block + 2;
+}
+
+static void count_release(void *user, void *block) {
+  uint64_t *start = (uint64_t *)block - 2;
+  counted.now -= start[0];
+  free(start);
+}
+
+enum { LONG_BYTES = 5000000 };
+
+/* LONG_BYTES of one pattern repeated, whole. */
+static char *repeat(const char *pattern, size_t *size) {
+  size_t n = strlen(pattern), count = LONG_BYTES / n;
+  char *text = malloc(count * n);
+  for (size_t i = 0; i < count; i++) memcpy(text + i * n, pattern, n);
+  *size = count * n;
+  return text;
+}
+
+/* Whatever a text of 5 MB is made of, 128 tokens of it take little memory. */
+static void test_bounded_memory(void **state) {
+  static const char *const patterns[] = {"word ",
+                                         "a",
+                                         "\xC3\xA9",
+                                         "\xCC\x81",
+                                         "e\xCC\x81",
+                                         " ",
+                                         "\x01",
+                                         ".",
+                                         "\xE4\xBD\xA0",
+                                         "[MASK]",
+                                         "[MASK] ",
+                                         "[",
+                                         "\xE3\x80\x80",
+                                         "\xFF",
+                                         "\xE2\x80\x8D",
+                                         "\xE1\xAD\x84",
+                                         "\xEA\xB0\x81",
+                                         "\xF0\x9D\x85\xA5",
+                                         "\xE3\x80\xAE\xCC\x81",
+                                         "\xF0\x9D\x85\xA0\xF0\x9D\x85\xAD"};
+  const bert_allocator counting = {count_allocate, count_release, NULL};
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    for (int pair = 0; pair < 2; pair++) {
+      bert_text text;
+      char *bytes = repeat(patterns[i], &text.size);
+      text.data = bytes;
+      bert_set_allocator(&counting);
+      counted.now = counted.peak = 0;
+      bert_tokens *tokens = encode_bytes(t, text, pair ? &text : NULL, 128, 1);
+      assert_in_range(tokens->count, 2, 128);
+      tokens_free(tokens);
+      bert_set_allocator(NULL);
+      if (counted.peak > (pair ? 600000 : 60000))
+        fail_msg("pattern %zu takes %llu bytes", i, (unsigned long long)counted.peak);
+      assert_int_equal(counted.now, 0);
+      free(bytes);
+    }
+  }
+  tokenizer_close(t);
+}
+
+/* Only the used tokens are the used ones of all. */
+static void test_only_used(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  const char *text = "Unaffable words, and [MASK] more of them: supercalifragilistic!";
+  bert_tokens *all = encode(t, text);
+  for (size_t limit = 2; limit < all->count + 2; limit++) {
+    bert_tokens *used = encode_bytes(t, text_of(text), NULL, limit, 1);
+    bert_tokens *flagged = encode_bytes(t, text_of(text), NULL, limit, 0);
+    size_t expected = limit < all->count ? limit : all->count;
+    assert_int_equal(used->count, expected);
+    assert_int_equal(flagged->count, all->count);
+    assert_int_equal(flagged->used_count, expected);
+    assert_int_equal(used->truncated, limit < all->count);
+    assert_int_equal(flagged->truncated, limit < all->count);
+    assert_memory_equal(used->ids, all->ids, (expected - 1) * sizeof *all->ids);
+    assert_int_equal(used->ids[expected - 1], 102);
+    assert_int_equal(flagged->used[all->count - 1], 1); /* the closing token */
+    for (size_t i = 0; i + 1 < all->count; i++)
+      assert_int_equal(flagged->used[i], i + 1 < expected);
+    tokens_free(used);
+    tokens_free(flagged);
+  }
+  tokens_free(all);
+  tokenizer_close(t);
+}
+
+/* ---- Memory and threads -------------------------------------------------------------- */
+
+static bert_status open_and_close(void *user, bert_error *error) {
+  tokenizer *t = NULL;
+  bert_status status = tokenizer_open(user, 0, &t, error);
+  if (status != BERT_OK) assert_null(t);
+  tokenizer_close(t);
+  return status;
+}
+
+static bert_status encode_once(void *user, bert_error *error) {
+  bert_tokens *tokens = NULL;
+  bert_text b = text_of("and a second one \xC3\xA9");
+  bert_status status =
+      tokenizer_encode(user, text_of("time flies like an arrow, [MASK] fruit flies like a banana"),
+                       &b, 512, 0, &tokens, error);
+  tokens_free(tokens);
+  return status;
+}
+
+static void test_no_memory(void **state) {
+  char *directory = with_added("Foo Bar", FLAGS(true, true, true, true));
+  assert_true(faults_each(open_and_close, directory) > 10);
+  tokenizer *t = open_tokenizer(directory, 0);
+  assert_true(faults_each(encode_once, t) > 3);
+  tokenizer_close(t);
+  scratch_remove(directory, "tokenizer.json");
+  assert_true(faults_each(open_and_close, directory) > 10);
+  scratch_free(directory);
+}
+
+static void *encode_much(void *user) {
+  const char *text = "The quick brown f\xC3\xB6x [MASK] jumps over \xE4\xBD\xA0 lazy dogs.";
+  bert_tokens *first = NULL;
+  int same = 1;
+  tokenizer_encode(user, text_of(text), NULL, SIZE_MAX, 0, &first, NULL);
+  for (int i = 0; i < 2000; i++) {
+    bert_tokens *tokens = NULL;
+    if (tokenizer_encode(user, text_of(text), NULL, SIZE_MAX, 0, &tokens, NULL) != BERT_OK)
+      return NULL;
+    same = same && same_tokens(first, tokens);
+    tokens_free(tokens);
+  }
+  tokens_free(first);
+  return same ? user : NULL;
+}
+
+static void test_threads(void **state) {
+  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, encode_much, t), 0);
+  for (int i = 0; i < 4; i++) {
+    void *result = NULL;
+    pthread_join(threads[i], &result);
+    assert_ptr_equal(result, t);
+  }
+  tokenizer_close(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens_jsonl),
+                                     cmocka_unit_test(test_families),
+                                     cmocka_unit_test(test_description),
+                                     cmocka_unit_test(test_pairs),
+                                     cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_details),
+                                     cmocka_unit_test(test_nul),
+                                     cmocka_unit_test(test_invalid_utf8),
+                                     cmocka_unit_test(test_added_tokens),
+                                     cmocka_unit_test(test_vocab_txt),
+                                     cmocka_unit_test(test_tokenizer_config),
+                                     cmocka_unit_test(test_lowercase),
+                                     cmocka_unit_test(test_bounded_memory),
+                                     cmocka_unit_test(test_only_used),
+                                     cmocka_unit_test(test_no_memory),
+                                     cmocka_unit_test(test_threads)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
