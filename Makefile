@@ -19,10 +19,10 @@ LDLIBS  ?=
 # ---- Sources ---------------------------------------------------------------
 
 encoder_sources := $(sort $(wildcard encoder/*/*.c))
-ext_sources     := $(sort $(wildcard ext/*.c))
+ext_sources     := $(sort $(wildcard ext/*.c ext/*/*.c))
 test_sources    := $(sort $(wildcard tests/unit/test_*.c))
 support_sources := $(sort $(wildcard tests/support/*.c tests/unit/*_checks.c))
-headers         := $(wildcard encoder/*.h encoder/*/*.h ext/*.h tests/unit/*.h tests/support/*.h)
+headers         := $(wildcard encoder/*.h encoder/*/*.h ext/*.h ext/*/*.h tests/unit/*.h tests/support/*.h)
 
 # ---- What the build finds on the machine ------------------------------------
 # Looked up when first used and not when this file is read, because `make demo`

@@ -37,6 +37,7 @@ struct connection {
   int complete; /* every function and table is registered */
   settings settings;
   loaded_model *models; /* in the order of loading */
+  struct kept_pass *kept_pass; /* the last one looked into */
   int64_t polled_at;    /* nanoseconds, when `interrupted` was last asked */
   connection *next;     /* in process.connections */
 };
@@ -211,6 +212,10 @@ loaded_model **connection_models(connection *c) {
   return &c->models;
 }
 
+struct kept_pass **connection_kept_pass(connection *c) {
+  return &c->kept_pass;
+}
+
 connection *function_connection(sqlite3_context *context) {
   return sqlite3_user_data(context);
 }
@@ -232,6 +237,7 @@ void connection_drop(void *user) {
   connection *c = user;
   if (--c->owners > 0) return;
   forget(c);
+  connection_forget_pass(c);
   registry_clear(c);
   sqlite3_free(c);
 }

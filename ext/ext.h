@@ -53,6 +53,11 @@ sqlite3 *connection_db(const connection *c);
 connection *connection_hold(connection *c);
 void connection_drop(void *user);
 
+/* Where the connection keeps its last pass, for ext/attention/inspection.c. */
+struct kept_pass **connection_kept_pass(connection *c);
+/* Lets go of it: when the connection closes, and when a model is unloaded. */
+void connection_forget_pass(connection *c);
+
 /* The file this library was loaded from, absolute; "" when that cannot be told. */
 const char *library_path(void);
 
@@ -189,6 +194,10 @@ bert_status vector_from_json(bert_text text, float **vector, int *dim, bert_erro
 /* Appends "[1,2.5,…]" with 7 significant digits. The numbers must be finite:
 ** JSON has no others. */
 void json_append_vector(sqlite3_str *out, const float *vector, int dim);
+
+/* Bytes of the UTF-8 character at bytes[size]; 0 when there is none: broken, cut
+** short, a surrogate, beyond U+10FFFF. */
+size_t utf8_character_size(const unsigned char *bytes, size_t size);
 
 /* Appends text[size] as a JSON string; what is not UTF-8 becomes U+FFFD. */
 void json_append_text(sqlite3_str *out, const char *text, size_t size);
@@ -365,7 +374,8 @@ bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text 
                             bert_error *error);
 int embed_batch_full(const embed_batch *b);
 
-/* Embeds all texts on all threads. Errors: as bert_embed. */
+/* Embeds all texts on all threads. Errors: as bert_embed, with the key of the
+** row whose text was refused. `error` is not NULL. */
 bert_status embed_batch_run(embed_batch *b, bert_error *error);
 size_t embed_batch_count(const embed_batch *b);
 embed_row embed_batch_row(const embed_batch *b, size_t row);

@@ -198,6 +198,7 @@ bert_status registry_unload(connection *c, const char *name, bert_error *error) 
   *link = m->next;
   m->next = NULL;
   m->is_default = 0;
+  connection_forget_pass(c);
   loaded_model_drop(m);
   if (registry_first(c) != NULL) registry_first(c)->is_default = 1;
   return BERT_OK;

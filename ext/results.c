@@ -216,7 +216,7 @@ void json_append_vector(sqlite3_str *out, const float *vector, int dim) {
 /* Bytes of the UTF-8 character at text[0 .. size), 0 if there is none. Lead
 ** bytes, the second byte's range after some of them (no overlong forms, no
 ** surrogates, nothing above U+10FFFF): the Unicode Standard, table 3-7. */
-static size_t character_size(const unsigned char *text, size_t size) {
+size_t utf8_character_size(const unsigned char *text, size_t size) {
   unsigned char lead = text[0], low = 0x80, high = 0xBF;
   if (lead < 0x80) return 1;
   if (lead < 0xC2 || lead > 0xF4) return 0;
@@ -235,7 +235,7 @@ void json_append_text(sqlite3_str *out, const char *text, size_t size) {
   const unsigned char *bytes = (const unsigned char *)text;
   sqlite3_str_appendchar(out, 1, '"');
   for (size_t i = 0; i < size;) {
-    size_t n = character_size(bytes + i, size - i);
+    size_t n = utf8_character_size(bytes + i, size - i);
     if (n == 0)
       sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
     else if (bytes[i] == '"' || bytes[i] == '\\')

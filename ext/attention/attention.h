@@ -14,7 +14,8 @@
 **   attn_pictures.c       attn_heatmap, attn_svg: options and labels for ext/render
 **   attn_html.c           attn_html: the page and its data
 **
-** Pictures are drawn by ext/render, which knows nothing of models.
+** Layer and head arguments are read by value_int of table.c. Pictures are drawn
+** by ext/render, which knows nothing of models.
 */
 #ifndef BERTSQL_ATTENTION_H
 #define BERTSQL_ATTENTION_H
@@ -48,12 +49,6 @@ extern const inspection_options inspection_defaults;
        NULL},                                                                              \
       {"max_tokens", OPTION_INT, offsetof(target, member.max_tokens), 1, INT_MAX, NULL}
 
-/* A layer or head argument: an integer from 0 to count - 1. A fraction, a text or
-** a number outside is BERT_ARGUMENT and says what there is. NULL gives -1 where
-** `optional`, else it is an error too. `what` is "layer" or "head". */
-bert_status inspection_index(sqlite3_value *value, const char *what, int count, int optional,
-                             int *index, bert_error *error);
-
 /* ---- inspection.c -------------------------------------------------------- */
 
 /* One text, or pair, run through one model. Counted, since the connection keeps
@@ -62,13 +57,13 @@ bert_status inspection_index(sqlite3_value *value, const char *what, int count, 
 typedef struct inspection {
   loaded_model *model;     /* held */
   const bert_tokens *tokens; /* the whole text's; the used ones went through */
-  const bert_pass *pass;   /* kept with BERT_KEEP_ATTENTION | BERT_KEEP_HIDDEN */
+  const bert_pass *pass;   /* kept with BERT_KEEP_ATTENTION */
   bert_view *view;         /* units: rows and columns of every matrix below */
   bert_text text, text_b;  /* copies; text_b.data is NULL without a pair */
   int truncated;           /* 1: the text was cut at the token limit */
   int layers, heads;
   double temperature;
-  struct kept_pass *kept;  /* what is shared */
+  struct kept_pass *kept;  /* what is shared; held */
 } inspection;
 
 /* Runs `text` as the options say, or finds it run already. Freed with
