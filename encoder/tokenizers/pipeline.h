@@ -31,12 +31,11 @@ size_t unicode_put(uint32_t c, char *out);
 /* The character that ends at text[at] (at > 0), and where it begins. */
 uint32_t unicode_previous(const char *text, size_t at, size_t *begin);
 
-int unicode_is_space(uint32_t c);       /* White_Space, the same in every version */
-int unicode_is_chinese(uint32_t c);     /* CJK ideographs, as BERT counts them */
-int unicode_is_word(uint32_t c);        /* \w of Unicode 16 */
-int unicode_is_mark(uint32_t c);        /* Mn of Unicode 8 */
-int unicode_is_punctuation(uint32_t c); /* P of Unicode 8, or ASCII that is no letter or digit */
-int unicode_is_other(uint32_t c);       /* Cc, Cf and Co of Unicode 8 */
+int unicode_is_space(uint32_t c);   /* White_Space, the same in every version */
+int unicode_is_chinese(uint32_t c); /* CJK ideographs, as BERT counts them */
+int unicode_is_word(uint32_t c);    /* \w of Unicode 16 */
+int unicode_is_mark(uint32_t c);    /* Mn of Unicode 8 */
+int unicode_is_other(uint32_t c);   /* Cc, Cf and Co of Unicode 8 */
 
 /* Canonical decomposition of Unicode 9 to out[UNICODE_DECOMPOSED]; the count,
 ** which is 1 and `c` itself for most. */

@@ -15,8 +15,8 @@
 **   postprocessor.c  TemplateProcessing, BertProcessing: special tokens
 **   vocabulary.c     token strings to ids and back
 **   trie.c           strings to numbers, byte by byte
-**   unicode.c        UTF-8, decomposition, case: the only file that includes
-**                    utf8proc
+**   unicode.c        UTF-8, decomposition, case, columns: the only file that
+**                    includes utf8proc
 **   unicode8.c       categories as Unicode 8 has them
 **   unicode16.c      word characters as Unicode 16 has them
 */
@@ -51,12 +51,21 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
                              size_t limit, int only_used, bert_tokens **tokens, bert_error *error);
 void tokens_free(bert_tokens *tokens);
 
-/* ---- unicode.c, for the rest of this folder ---------------------------- */
+/* ---- unicode.c, unicode8.c: characters --------------------------------- */
 
 /* The character at text[*at] (at < size) and moves *at past it. What is not
 ** UTF-8 reads as U+FFFD, one for each maximal part of a sequence, as the
 ** Unicode Standard (section 3.9) recommends and as Python's errors='replace'
 ** does; SQLite's own functions read broken text differently. */
 uint32_t unicode_next(const char *text, size_t size, size_t *at);
+
+/* P of Unicode 8, or ASCII that is no letter or digit: what BERT splits at. */
+int unicode_is_punctuation(uint32_t c);
+
+/* Columns of a terminal that `c` takes when it stands alone: 0, 1 or 2. */
+int unicode_columns(uint32_t c);
+
+/* Extended_Pictographic: emoji, and signs such as U+2764 that may become one. */
+int unicode_is_pictograph(uint32_t c);
 
 #endif

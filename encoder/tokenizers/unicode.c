@@ -1,12 +1,13 @@
 /*
-** unicode.c: UTF-8, decomposition, combining classes, lower case. The only file
-** that includes utf8proc.
+** unicode.c: UTF-8, decomposition, combining classes, lower case, columns. The
+** only file that includes utf8proc.
 **
-** Each function gives the answer of one fixed Unicode version, the one that
-** the reference has built in, whatever version utf8proc is of (14 or later: 2.7
-** and on). Decompositions, combining classes and lower case do not change once a
-** character is assigned (Unicode Character Encoding Stability Policies), so it
-** is enough to know which characters a version lacks or utf8proc may lack.
+** But for columns, each function gives the answer of one fixed Unicode version,
+** the one that the reference has built in, whatever version utf8proc is of (14 or
+** later: 2.7 and on). Decompositions, combining classes and lower case do not
+** change once a character is assigned (Unicode Character Encoding Stability
+** Policies), so it is enough to know which characters a version lacks or utf8proc
+** may lack.
 */
 #include "pipeline.h"
 
@@ -194,4 +195,26 @@ int unicode_lower(uint32_t c, uint32_t *out) {
   }
   out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
   return 1;
+}
+
+/* ---- Columns of a terminal ----------------------------------------------- */
+
+/* Here any version will do, and characters that utf8proc does not know yet are
+** taken for what their block is reserved for: ideographs and pictographs. */
+static int is_reserved_wide(uint32_t c) {
+  return (c >= 0x1FA70 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
+}
+
+int unicode_columns(uint32_t c) {
+  if (c >= 0x20 && c < 0x7F) return 1;
+  if ((c >= 0x1160 && c <= 0x11FF) || (c >= 0xD7B0 && c <= 0xD7FF))
+    return 0; /* vowels and finals, drawn into the syllable that a wide initial began */
+  if (utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_CN)
+    return is_reserved_wide(c) ? 2 : 1;
+  return utf8proc_charwidth((utf8proc_int32_t)c);
+}
+
+int unicode_is_pictograph(uint32_t c) {
+  return utf8proc_get_property((utf8proc_int32_t)c)->boundclass ==
+         UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
 }
