@@ -307,22 +307,24 @@ const float *bert_pass_hidden(const bert_pass *pass, int layer);
 /* Attention weights [tokens (queries), tokens (keys)] of one head, written to
 ** `weights`: softmax(q k^T / sqrt(head size)), exactly those of the pass.
 ** Errors: BERT_ARGUMENT (layer, head, or a pass that kept no attention),
-** BERT_NUMERIC (weights that are not finite; names layer and head). */
+** BERT_NUMERIC (weights that are not finite; names layer and head; `weights`
+** then holds nothing of use). */
 bert_status bert_pass_attention(const bert_pass *pass, int layer, int head, float *weights,
                                 bert_error *error);
 
 /* The same for queries [first, first + queries) only, softmax(score /
 ** temperature), and the scores q k^T / sqrt(head size) themselves. Both
 ** outputs are [queries, tokens]; either may be NULL. A temperature of 1 gives
-** the weights of the pass. Errors: as above; BERT_ARGUMENT for a range outside
-** the tokens or a temperature that is not above 0. */
+** the weights of the pass, and a row does not depend on the range it was asked
+** for in. Errors: as above, for whichever output is asked for; BERT_ARGUMENT for
+** a range outside the tokens or a temperature that is not above 0. */
 bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head, size_t first,
                                      size_t queries, double temperature, float *weights,
                                      float *scores, bert_error *error);
 
 /* Norms [tokens] of the transformed value vectors of one head, |v_j W_O| with
 ** the head's columns of the output projection (Kobayashi et al. 2020, equation
-** 6 without its bias). Errors: as bert_pass_attention. */
+** 6 without its bias). Errors: as bert_pass_attention, BERT_NOMEM. */
 bert_status bert_pass_value_norms(const bert_pass *pass, int layer, int head, float *norms,
                                   bert_error *error);
 
@@ -361,7 +363,8 @@ typedef struct bert_view {
   size_t tokens;       /* that went through the model */
   size_t count;        /* of units */
   bert_unit *units;    /* [count] */
-  int renormalize;     /* 1: rows are divided by their sum */
+  int renormalize;     /* 1: rows are divided by their sum; only where special
+                          tokens were asked to be left out and there are some */
 } bert_view;
 
 typedef struct bert_view_options {
@@ -380,10 +383,14 @@ void bert_view_free(bert_view *view);
 /* Puts weights [tokens, tokens] into the view's units, out [count, count]:
 ** summed over the keys of a unit, averaged over its queries (Clark et al. 2019,
 ** section 4.1), so that rows that summed to 1 still do where no unit is left
-** out. `out` may not overlap `weights`. */
+** out. A row with no mass on any unit stays 0, also when renormalized. `out` may
+** not overlap `weights`. */
 void bert_view_apply(const bert_view *view, const float *weights, float *out);
 
-/* A summary of one head; A is its weights, i the query, j the key, n tokens. */
+/* The same for value norms [tokens], out [count]: the mean over a unit's tokens. */
+void bert_view_norms(const bert_view *view, const float *norms, float *out);
+
+/* A summary of one head; A is its weights, i the query, j the key, n units. */
 typedef struct bert_head_statistics {
   double entropy;         /* 1/n sum_i -sum_j A_ij ln A_ij, in nats (Clark et al. 2019) */
   double entropy_norm;    /* divided by ln n; 0 for one token */
@@ -394,25 +401,36 @@ typedef struct bert_head_statistics {
   double mean_distance;   /* sum A_ij |i - j| / sum A_ij (Vig and Belinkov 2019) */
   double signed_distance; /* sum A_ij (j - i) / sum A_ij */
   double max_prob;        /* 1/n sum_i max_j A_ij (Voita et al. 2019) */
-  double positional;      /* share of rows whose largest weight is at distance 1 */
-  double norm_mean;       /* mean of A_ij |v_j W_O| (Kobayashi et al. 2020); NaN
+  double positional;      /* share of rows whose largest weight is at distance 1;
+                             of equal ones the first counts */
+  double norm_mean;       /* 1/n^2 sum A_ij |v_j W_O| (Kobayashi et al. 2020); NaN
                              where no norms were given */
   int collapsed;          /* 1: at least 9 rows in 10 put at least 0.9 on one and
                              the same key */
-  const char *label;      /* "previous-token", "next-token", "diagonal", … : a
-                             heuristic; static text */
+  const char *label;      /* "previous-token", "next-token", "diagonal",
+                             "separator", "first-token", "punctuation", "broad",
+                             "positional", "focused", "mixed", or "single" for
+                             fewer than two units: a heuristic, whose thresholds
+                             are in analysis/analysis.h; static text */
 } bert_head_statistics;
 
-/* Summarizes weights [count, count] of a view; value_norms is [count] or NULL. */
+/* Summarizes weights [count, count] of a view; value_norms is [count] or NULL.
+** All numbers are 0 when there are no units. */
 void bert_head_summarize(const bert_view *view, const float *weights,
                          const float *value_norms, bert_head_statistics *out);
 
 /* Attention rollout (Abnar and Zuidema 2020): rows of the mean over heads plus
 ** the identity, divided by their sum, multiplied through layers 0 to `layer`.
-** Written to rollout [tokens, tokens]. Errors: as bert_pass_attention,
+** Written to rollout [tokens, tokens]. Errors: as bert_pass_attention_rows,
 ** BERT_NOMEM. */
 bert_status bert_pass_rollout(const bert_pass *pass, int layer, double temperature,
                               float *rollout, bert_error *error);
+
+/* One step of it: the rollout up to `layer` from `before` [tokens, tokens], the
+** one up to the layer before; NULL stands for the identity, before layer 0. For
+** callers that want every layer. `rollout` may not overlap `before`. */
+bert_status bert_pass_rollout_step(const bert_pass *pass, int layer, double temperature,
+                                   const float *before, float *rollout, bert_error *error);
 
 /* Self-attention by hand, in double: what a textbook computes. */
 typedef struct bert_self_attention_input {
@@ -429,17 +447,22 @@ typedef struct bert_self_attention_input {
 
 /* Fills q and k [tokens, query_width], v [tokens, value_width], scores and
 ** weights [tokens, tokens] and context [tokens, value_width]; scores are before
-** mask and temperature. Errors: BERT_ARGUMENT for a row that is wholly masked. */
+** mask and temperature. Outputs hold nothing of use after an error.
+** Errors: BERT_ARGUMENT for a row that is wholly masked, widths that do not
+** agree, a scale that is not finite or a temperature that is not above 0;
+** BERT_NUMERIC where a result leaves the range of double. */
 bert_status bert_self_attention(const bert_self_attention_input *in, double *q, double *k,
                                 double *v, double *scores, double *weights, double *context,
                                 bert_error *error);
 
 /* Sinusoidal positions (Vaswani et al. 2017, section 3.5), out [count, width]:
-** sin(p / 10000^(2i/width)) in column 2i, the cosine in column 2i + 1. */
+** sin(p / 10000^(2i/width)) in column 2i, the cosine in column 2i + 1; an odd
+** width ends with a sine. */
 void bert_positional_encoding(size_t count, size_t width, double *out);
 
 /* Columns that text[size] takes in a terminal: 2 for wide East Asian characters
-** and emoji, 0 for combining marks, joiners and what a terminal does not show. */
+** and for emoji, however many characters one is made of, 0 for combining marks,
+** joiners and what a terminal does not show. */
 int bert_text_columns(const char *text, size_t size);
 
 /* ---- Vectors ----------------------------------------------------------- */

@@ -10,15 +10,20 @@
 
 #include "forward.h"
 
-void attention_weights(const encoder_weights *w, const float *qkv, size_t tokens, int head,
-                       size_t first, size_t queries, float *weights) {
-  const kernels *k = kernels_current();
+void attention_scores(const encoder_weights *w, const float *qkv, size_t tokens, int head,
+                      size_t first, size_t queries, float *scores) {
   size_t hidden = (size_t)w->hidden, row = 3 * hidden, width = (size_t)w->head_width;
   const float *q = qkv + first * row + (size_t)head * width;  /* [queries, width; row] */
   const float *key = qkv + hidden + (size_t)head * width;     /* [tokens, width; row] */
   float scale = (float)(1.0 / sqrt((double)width));
-  k->attention_scores(q, row, key, row, scale, weights, tokens, queries, tokens, width);
-  k->softmax(weights, tokens, queries, tokens);
+  kernels_current()->attention_scores(q, row, key, row, scale, scores, tokens, queries, tokens,
+                                      width);
+}
+
+void attention_weights(const encoder_weights *w, const float *qkv, size_t tokens, int head,
+                       size_t first, size_t queries, float *weights) {
+  attention_scores(w, qkv, tokens, head, first, queries, weights);
+  kernels_current()->softmax(weights, tokens, queries, tokens);
 }
 
 /* One head of one sequence: context[tokens, width; hidden]. */

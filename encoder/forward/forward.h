@@ -185,8 +185,12 @@ void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *b
 void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch,
             const float *qkv, float *scores, float *context);
 
-/* The attention weights [queries, tokens] of one head for queries [first,
-** first + queries) of one sequence, from its qkv[tokens, 3 * hidden]. */
+/* The scores q k^T / sqrt(head_width) [queries, tokens] of one head for queries
+** [first, first + queries) of one sequence, from its qkv[tokens, 3 * hidden]. */
+void attention_scores(const encoder_weights *w, const float *qkv, size_t tokens, int head,
+                      size_t first, size_t queries, float *scores);
+
+/* The softmax of them, the attention weights [queries, tokens]. */
 void attention_weights(const encoder_weights *w, const float *qkv, size_t tokens, int head,
                        size_t first, size_t queries, float *weights);
 

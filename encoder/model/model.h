@@ -10,6 +10,8 @@
 **   recipe.c    bert_embed_options, checked against the model, and applied
 **   embed.c     bert_embed: texts to embeddings over all threads
 **   pass.c      bert_run: one pass kept, to look inside
+**   pass_attention.c  the attention of a kept pass: weights, norms, rollout
+**   views.c     bert_view_make: tokens to the units of attention matrices
 **   machine.c   vectors, kernels, cores
 */
 #ifndef BERT_MODEL_H
@@ -82,7 +84,24 @@ void encoder_trim(bert_encoder *encoder);
 bert_status check_tokens(const bert_model *model, const bert_tokens *tokens,
                          bert_error *error);
 
-/* ---- pass.c ------------------------------------------------------------ */
+/* ---- pass.c, pass_attention.c ------------------------------------------- */
+
+struct bert_pass {
+  bert_model *model;
+  size_t tokens;
+  int keep;
+  float *hidden; /* [layers + 1, tokens, hidden] or, without BERT_KEEP_HIDDEN,
+                    [tokens, hidden] */
+  float *qkv;    /* [layers, tokens, 3 * hidden], or NULL */
+};
+
+/* The qkv[tokens, 3 * hidden] of a layer; NULL when it or the head is not there. */
+const float *pass_qkv(const bert_pass *pass, int layer, int head);
+
+/* BERT_NUMERIC, naming the first layer and head whose attention weights are not
+** finite; BERT_OK when all are, or none were kept. For a pass that went wrong.
+** scratch is [QUERY_ROWS, tokens]. */
+bert_status pass_check_attention(const bert_pass *pass, float *scratch, bert_error *error);
 
 /* Counts sequences run, for bert_passes_run. */
 void passes_count(uint64_t more);

@@ -2,8 +2,8 @@
 ** pass.c: one forward pass, kept to look inside.
 **
 ** Attention weights are not kept but made from the kept queries and keys when
-** asked for, by the code that the pass itself ran: all heads of all layers of
-** 512 tokens would fill 150 MB, their queries and keys fill 19.
+** asked for (pass_attention.c), by the code that the pass itself ran: all heads
+** of all layers of 512 tokens would fill 150 MB, their queries and keys fill 19.
 */
 #include <math.h>
 #include <string.h>
@@ -11,15 +11,6 @@
 #include "model.h"
 
 static atomic_uint_fast64_t passes_run;
-
-struct bert_pass {
-  bert_model *model;
-  size_t tokens;
-  int keep;
-  float *hidden; /* [layers + 1, tokens, hidden] or, without BERT_KEEP_HIDDEN,
-                    [tokens, hidden] */
-  float *qkv;    /* [layers, tokens, 3 * hidden], or NULL */
-};
 
 void passes_count(uint64_t more) {
   atomic_fetch_add(&passes_run, more);
@@ -79,15 +70,19 @@ static int32_t *copy_used(const bert_tokens *tokens) {
   return ids;
 }
 
-static bert_status check_finite(const bert_pass *p, bert_error *error) {
+/* A number that is not finite spreads from where it arose to the last hidden
+** states, so that only these need a look; when they are spoilt, the attention
+** that was kept may say where it began. */
+static bert_status check_finite(const bert_pass *p, float *scratch, bert_error *error) {
   const float *last = bert_pass_hidden(p, p->model->config.layers); /* [tokens, hidden] */
-  size_t count = p->tokens * (size_t)p->model->config.hidden_size;
-  for (size_t i = 0; i < count; i++)
-    if (!isfinite(last[i]))
-      return error_set(error, BERT_NUMERIC,
-                       "the hidden states are not finite numbers: the weights in %s are damaged",
-                       p->model->transformer_directory);
-  return BERT_OK;
+  size_t count = p->tokens * (size_t)p->model->config.hidden_size, at = 0;
+  while (at < count && isfinite(last[at])) at++;
+  if (at == count) return BERT_OK;
+  bert_status status = pass_check_attention(p, scratch, error);
+  if (status != BERT_OK) return status;
+  return error_set(error, BERT_NUMERIC,
+                   "the hidden states are not finite numbers: the weights in %s are damaged",
+                   p->model->transformer_directory);
 }
 
 static bert_status run_tokens(bert_encoder *e, const int32_t *ids, bert_pass *p,
@@ -103,7 +98,7 @@ static bert_status run_tokens(bert_encoder *e, const int32_t *ids, bert_pass *p,
   if (!(p->keep & BERT_KEEP_HIDDEN))
     memcpy(p->hidden, e->space.hidden,
            n * (size_t)e->model->config.hidden_size * sizeof *p->hidden);
-  return check_finite(p, error);
+  return check_finite(p, e->space.scores, error);
 }
 
 bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep,
@@ -145,32 +140,10 @@ const float *bert_pass_hidden(const bert_pass *pass, int layer) {
   return layer == layers ? pass->hidden : NULL;
 }
 
-/* The qkv[tokens, 3 * hidden] of a layer; NULL when it or the head is not there. */
-static const float *layer_qkv(const bert_pass *pass, int layer, int head) {
-  const model_config *c = &pass->model->config;
-  if (pass->qkv == NULL || layer < 0 || layer >= c->layers || head < 0 || head >= c->heads)
-    return NULL;
-  return pass->qkv + (size_t)layer * pass->tokens * 3 * (size_t)c->hidden_size;
-}
-
-bert_status bert_pass_attention(const bert_pass *pass, int layer, int head, float *weights,
-                                bert_error *error) {
-  const model_config *c = &pass->model->config;
-  const float *qkv = layer_qkv(pass, layer, head);
-  if (pass->qkv == NULL)
-    return error_set(error, BERT_ARGUMENT, "this pass kept no attention");
-  if (qkv == NULL)
-    return error_set(error, BERT_ARGUMENT,
-                     "layer %d, head %d does not exist; layers are 0 to %d, heads 0 to %d", layer,
-                     head, c->layers - 1, c->heads - 1);
-  attention_weights(&pass->model->weights, qkv, pass->tokens, head, 0, pass->tokens, weights);
-  return BERT_OK;
-}
-
 const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int layer,
                                int head, size_t *stride) {
   size_t hidden = (size_t)pass->model->config.hidden_size;
-  const float *qkv = layer_qkv(pass, layer, head);
+  const float *qkv = pass_qkv(pass, layer, head);
   if (qkv == NULL) return NULL;
   *stride = 3 * hidden;
   return qkv + (size_t)kind * hidden + (size_t)head * (size_t)pass->model->weights.head_width;
