@@ -18,23 +18,26 @@ typedef struct mark_item {
   int first; /* replaces a character of the original */
 } mark_item;
 
+static mark_cursor first_item(const mark_run *run) {
+  mark_cursor cursor;
+  cursor.at = run->start;
+  cursor.item = cursor.e.count = 0;
+  return cursor;
+}
+
 /* The next item of the run; 0 at its end. */
 static int next_item(reader *r, mark_cursor *cursor, mark_item *out) {
-  expansion e;
-  while (cursor->at < r->run.stop) {
-    size_t at = cursor->at, start;
-    if (!reader_source(r, &at, &start, &e) || start >= r->run.stop) return 0;
-    if (cursor->item < e.count) {
-      int i = cursor->item++;
-      out->c = e.c[i];
-      out->class = unicode_combining_class(e.c[i]);
-      out->first = e.first >> i & 1;
-      return 1;
-    }
-    cursor->at = at;
+  size_t start;
+  int i;
+  while (cursor->item >= cursor->e.count) {
+    if (cursor->at >= r->run.stop || !reader_source(r, &cursor->at, &start, &cursor->e)) return 0;
     cursor->item = 0;
   }
-  return 0;
+  i = cursor->item++;
+  out->c = cursor->e.c[i];
+  out->class = unicode_combining_class(out->c);
+  out->first = cursor->e.first >> i & 1;
+  return 1;
 }
 
 static int stays(const mark_item *item) {
@@ -44,7 +47,7 @@ static int stays(const mark_item *item) {
 /* Goes to the next class that has marks to give out; 0 when there is none. */
 static int next_class(reader *r) {
   mark_run *run = &r->run;
-  mark_cursor cursor = {run->start, 0};
+  mark_cursor cursor = first_item(run);
   mark_item item;
   int class = 256;
   while (next_item(r, &cursor, &item))
@@ -52,7 +55,7 @@ static int next_class(reader *r) {
   if (class == 256) return 0;
   run->class = class;
   run->order = 0;
-  cursor = run->cursor = (mark_cursor){run->start, 0};
+  cursor = run->cursor = first_item(run);
   while (next_item(r, &cursor, &item))
     if (item.class < class && item.first) run->order++;
   return 1;
@@ -72,7 +75,9 @@ void marks_begin(reader *r, size_t start, int after_starter) {
   mark_run *run = &r->run;
   size_t at = start, next = start;
   expansion e;
-  *run = (mark_run){.start = start, .source_at = start, .source_start = start};
+  run->start = run->source_at = run->source_start = start;
+  run->source_index = 0;
+  run->class = 0;
   for (int first = 1; reader_source(r, &at, &next, &e); first = 0) {
     if (unicode_combining_class(e.c[0]) == 0 && !(first && after_starter)) break;
     run->stop = at;

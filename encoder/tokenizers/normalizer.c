@@ -20,7 +20,8 @@ static uint32_t clean(uint32_t c, int *dropped) {
 void normalizer_expand(const normalizer *n, uint32_t c, expansion *out) {
   uint32_t lower[2] = {c, 0};
   int count = 1;
-  *out = (expansion){0};
+  out->count = out->ideograph = out->dropped = 0;
+  out->first = 0;
   if (n->steps & NORMALIZER_LOWER_FIRST) count = unicode_lower(c, lower);
   for (int i = 0; i < count; i++) {
     uint32_t x = lower[i];
@@ -103,6 +104,17 @@ static int same_as_page_before(uint32_t first) {
   return 0;
 }
 
+/* The entries of a page. Most characters are letters that stay, and known to be
+** so without asking for every property. */
+static void make_page(const normalizer *n, uint32_t first, uint32_t *entries) {
+  int letters = !unicode_sets_touch(first, first + NORMALIZER_PAGE - 1);
+  for (uint32_t i = 0; i < NORMALIZER_PAGE; i++) {
+    uint32_t c = first + i;
+    int stays = letters && unicode_maps_to_itself(c) && !unicode_is_chinese(c);
+    entries[i] = stays ? 0 : make_entry(n, c);
+  }
+}
+
 static void make_ascii(normalizer *n) {
   for (uint32_t c = 0; c < 128; c++) {
     uint32_t entry = find_entry(n, c), to = (c + entry) & ENTRY_MASK;
@@ -121,7 +133,7 @@ bert_status normalizer_build(normalizer *n, int steps, bert_error *error) {
       if (!memory_grow((void **)&n->entries, count, &capacity, PAGE_BYTES))
         return error_nomem(error, "building the normalizer");
       entries = n->entries + count * NORMALIZER_PAGE;
-      for (uint32_t i = 0; i < NORMALIZER_PAGE; i++) entries[i] = make_entry(n, first + i);
+      make_page(n, first, entries);
       if (count == 0 || memcmp(entries, entries - NORMALIZER_PAGE, PAGE_BYTES) != 0) count++;
     }
     n->pages[page] = (uint16_t)(count - 1);
@@ -169,6 +181,19 @@ static void enqueue(reader *r, uint32_t c, size_t start, size_t stop) {
   int count = r->normalizer->steps & NORMALIZER_LOWER ? unicode_lower(c, lower) : 1;
   for (int i = 0; i < count; i++)
     r->queue[r->queued++] = (normal_char){lower[i], kind_of(lower[i]), start, stop};
+}
+
+static int is_hangul(uint32_t c) {
+  return c >= 0xAC00 && c <= 0xD7A3;
+}
+
+/* A Hangul syllable becomes letters, whatever else is asked for. */
+static void read_hangul(reader *r, uint32_t c, size_t start, size_t stop) {
+  uint32_t letters[UNICODE_DECOMPOSED];
+  r->given = 0;
+  r->queued = unicode_decompose(c, letters);
+  for (int i = 0; i < r->queued; i++)
+    r->queue[i] = (normal_char){letters[i], NORMAL_LETTER, start, stop};
 }
 
 /* A character that becomes several, or begins or brings a run of marks. */
@@ -238,6 +263,10 @@ int reader_next(reader *r, normal_char *out) {
       return 1;
     }
     if (out->kind == NORMAL_MARK) read_marks(r, start);
-    if (out->kind == NORMAL_COMPLEX) read_complex(r, c, start, r->at);
+    if (out->kind != NORMAL_COMPLEX) continue;
+    if (is_hangul(c)) /* complex only when they are decomposed */
+      read_hangul(r, c, start, r->at);
+    else
+      read_complex(r, c, start, r->at);
   }
 }

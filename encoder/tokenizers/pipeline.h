@@ -49,6 +49,13 @@ int unicode_combining_class(uint32_t c);
 ** count. */
 int unicode_lower(uint32_t c, uint32_t *out);
 
+/* Whether a character from `first` to `last` is white space, or may be in one of
+** the sets of Unicode 8. */
+int unicode_sets_touch(uint32_t first, uint32_t last);
+
+/* 0 when `c` may have a decomposition, a combining class or a lower case. */
+int unicode_maps_to_itself(uint32_t c);
+
 /* ---- trie.c ------------------------------------------------------------ */
 
 /* Strings and their values, read byte by byte. The edges are in one
@@ -222,8 +229,9 @@ void normalizer_expand(const normalizer *n, uint32_t c, expansion *out);
 /* A run of combining marks that is being given out in canonical order; see
 ** marks.c. */
 typedef struct mark_cursor {
-  size_t at; /* next byte */
-  int item;  /* next item of the expansion of the character there */
+  size_t at;   /* behind the character that was read last */
+  int item;    /* next item of it */
+  expansion e; /* what it becomes */
 } mark_cursor;
 
 typedef struct mark_run {

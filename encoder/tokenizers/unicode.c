@@ -124,13 +124,25 @@ static const unicode_range decomposed_9[] = {
     {0x1134B, 0x1134C}, {0x114BB, 0x114BC}, {0x114BE, 0x114BE}, {0x115BA, 0x115BB},
     {0x1D15E, 0x1D164}, {0x1D1BB, 0x1D1C0}, {0x2F800, 0x2FA1D}};
 
+/* Hangul syllables decompose by arithmetic: Unicode, section 3.12. */
+static int decompose_hangul(uint32_t syllable, uint32_t *out) {
+  uint32_t vowel = syllable / 28, final = syllable % 28;
+  out[0] = 0x1100 + vowel / 21;
+  out[1] = 0x1161 + vowel % 21;
+  out[2] = 0x11A7 + final;
+  return final == 0 ? 2 : 3;
+}
+
 int unicode_decompose(uint32_t c, uint32_t *out) {
   utf8proc_int32_t parts[UNICODE_DECOMPOSED];
   int class = 0;
   utf8proc_ssize_t count;
   out[0] = c;
-  if (c < 0xC0) return 1;
-  if (c > 0xFFFF && !unicode_in_ranges(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
+  if (c >= 0xAC00 && c <= 0xD7A3) return decompose_hangul(c - 0xAC00, out);
+  if (c < 0xC0 || utf8proc_get_property((utf8proc_int32_t)c)->decomp_seqindex == UINT16_MAX)
+    return 1;
+  if (c > 0xFFFF &&
+      !unicode_in_ranges(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
     return 1;
   count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, UNICODE_DECOMPOSED,
                                   UTF8PROC_DECOMPOSE, &class);
@@ -151,11 +163,11 @@ static const unicode_range combining_9[] = {
     {0x1E023, 0x1E024}, {0x1E026, 0x1E02A}, {0x1E944, 0x1E94A}};
 
 int unicode_combining_class(uint32_t c) {
-  if (c < 0x300) return 0;
-  if (!unicode_is_mark(c) &&
-      !unicode_in_ranges(combining_9, sizeof combining_9 / sizeof *combining_9, c))
-    return 0;
-  return utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
+  int class = c < 0x300 ? 0 : utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
+  if (class == 0 || unicode_is_mark(c) ||
+      unicode_in_ranges(combining_9, sizeof combining_9 / sizeof *combining_9, c))
+    return class;
+  return 0;
 }
 
 /* ---- Lower case, Unicode 17.0 -------------------------------------------- */
@@ -195,6 +207,15 @@ int unicode_lower(uint32_t c, uint32_t *out) {
   }
   out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
   return 1;
+}
+
+int unicode_maps_to_itself(uint32_t c) {
+  const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
+  uint32_t lower[2];
+  if (p->decomp_seqindex != UINT16_MAX || p->combining_class != 0) return 0;
+  if (c >= 0xAC00 && c <= 0xD7A3) return 0;
+  if (p->category == UTF8PROC_CATEGORY_LL || p->category == UTF8PROC_CATEGORY_LO) return 1;
+  return unicode_lower(c, lower) == 1 && lower[0] == c;
 }
 
 /* ---- Columns of a terminal ----------------------------------------------- */

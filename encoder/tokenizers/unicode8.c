@@ -150,3 +150,17 @@ int unicode_is_punctuation(uint32_t c) {
 int unicode_is_other(uint32_t c) {
   return unicode_in_ranges(other_8, sizeof other_8 / sizeof *other_8, c);
 }
+
+static int touches(const unicode_range *table, size_t count, uint32_t first, uint32_t last) {
+  for (size_t i = 0; i < count && table[i].first <= last; i++)
+    if (table[i].last >= first) return 1;
+  return 0;
+}
+
+int unicode_sets_touch(uint32_t first, uint32_t last) {
+  for (uint32_t c = first; c <= last; c++)
+    if (unicode_is_space(c)) return 1;
+  return first < 128 || touches(mark_8, sizeof mark_8 / sizeof *mark_8, first, last) ||
+         touches(punctuation_8, sizeof punctuation_8 / sizeof *punctuation_8, first, last) ||
+         touches(other_8, sizeof other_8 / sizeof *other_8, first, last);
+}
