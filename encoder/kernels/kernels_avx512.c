@@ -23,6 +23,7 @@
 
 enum { LANES = 16 };
 #define TILE_ROWS 6
+#define DEPTH_BLOCK (1 << 20)
 
 typedef __m512 V;
 typedef __m512d D;
@@ -129,8 +130,13 @@ INLINE V v_if_less(V a, V b, V y, V z) {
 
 /* ---- over the lanes ----------------------------------------------------- */
 
+/* To 8 lanes: those 8 apart are added. */
+INLINE __m256 fold_to_8(V v) {
+  return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+}
+
 INLINE __m128 fold_sum(V v) {
-  __m256 half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  __m256 half = fold_to_8(v);
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
@@ -140,12 +146,35 @@ INLINE float v_sum(V v) {
   return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
 
-/* Lanes 8 apart, then 4, 2, 1: for each of the four the same order. */
-INLINE F4 v_sum4(V a, V b, V c, V d) {
-  __m128 x = fold_sum(a), y = fold_sum(b), z = fold_sum(c), w = fold_sum(d);
-  __m128 xy = _mm_add_ps(_mm_unpacklo_ps(x, y), _mm_unpackhi_ps(x, y));
-  __m128 zw = _mm_add_ps(_mm_unpacklo_ps(z, w), _mm_unpackhi_ps(z, w));
-  return _mm_add_ps(_mm_movelh_ps(xy, zw), _mm_movehl_ps(zw, xy));
+/* Lanes 2 apart, then neighbours, of four vectors at once. An element of the
+** blend and its partner of the shuffle are the two halves of one sum. */
+INLINE F4 sum_quads(__m128 a, __m128 b, __m128 c, __m128 d) {
+  __m128 ac = _mm_add_ps(_mm_blend_ps(a, c, 0xc), _mm_shuffle_ps(a, c, 0x4e));
+  __m128 bd = _mm_add_ps(_mm_blend_ps(b, d, 0xc), _mm_shuffle_ps(b, d, 0x4e));
+  return _mm_add_ps(_mm_blend_ps(ac, bd, 0xa), _mm_permute_ps(_mm_blend_ps(bd, ac, 0xa), 0xb1));
+}
+
+INLINE F4 v_sum4(const V a[4]) {
+  return sum_quads(fold_sum(a[0]), fold_sum(a[1]), fold_sum(a[2]), fold_sum(a[3]));
+}
+
+/* Lanes 4 apart of two vectors: a's in the lower half, b's in the upper. */
+INLINE __m256 fold_pair(__m256 a, __m256 b) {
+  return _mm256_add_ps(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21));
+}
+
+/* The same sums in the same order, of eight vectors at once. */
+INLINE void v_sum8(const V a[4], const V b[4], F4 *sum_a, F4 *sum_b) {
+  __m256 p = fold_pair(fold_to_8(a[0]), fold_to_8(b[0])),
+         q = fold_pair(fold_to_8(a[1]), fold_to_8(b[1]));
+  __m256 r = fold_pair(fold_to_8(a[2]), fold_to_8(b[2])),
+         s = fold_pair(fold_to_8(a[3]), fold_to_8(b[3]));
+  __m256 pr = _mm256_add_ps(_mm256_blend_ps(p, r, 0xcc), _mm256_shuffle_ps(p, r, 0x4e));
+  __m256 qs = _mm256_add_ps(_mm256_blend_ps(q, s, 0xcc), _mm256_shuffle_ps(q, s, 0x4e));
+  __m256 t = _mm256_add_ps(_mm256_blend_ps(pr, qs, 0xaa),
+                           _mm256_permute_ps(_mm256_blend_ps(qs, pr, 0xaa), 0xb1));
+  *sum_a = _mm256_castps256_ps128(t);
+  *sum_b = _mm256_extractf128_ps(t, 1);
 }
 
 INLINE float v_max_lane(V v) {

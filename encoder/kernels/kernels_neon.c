@@ -12,6 +12,7 @@
 
 enum { LANES = 4 };
 #define TILE_ROWS 6
+#define DEPTH_BLOCK (1 << 20)
 
 typedef float32x4_t V;
 typedef float64x2_t D;
@@ -134,8 +135,13 @@ INLINE float v_sum(V v) {
   return vaddvq_f32(v);
 }
 
-INLINE F4 v_sum4(V a, V b, V c, V d) {
-  return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
+INLINE F4 v_sum4(const V a[4]) {
+  return vpaddq_f32(vpaddq_f32(a[0], a[1]), vpaddq_f32(a[2], a[3]));
+}
+
+INLINE void v_sum8(const V a[4], const V b[4], F4 *sum_a, F4 *sum_b) {
+  *sum_a = v_sum4(a);
+  *sum_b = v_sum4(b);
 }
 
 INLINE float v_max_lane(V v) {

@@ -8,9 +8,9 @@
 ** chain of fused steps in the order of its terms, whatever tile it falls in.
 */
 enum {
-  OUTER_ROWS = 6,            /* queries of a tile */
-  KEY_BLOCK = 2 * LANES,     /* keys turned at once */
-  WIDTH_BLOCK = 128          /* dimensions turned at once: at most 16 KB */
+  OUTER_ROWS = 6,        /* queries of a tile */
+  KEY_BLOCK = 2 * LANES, /* keys turned at once */
+  WIDTH_BLOCK = 128      /* dimensions turned at once: at most 16 KB */
 };
 
 /* sum[r][c] += a[r][i] b[i][c * LANES …] for i < count, in that order. R and C
@@ -39,25 +39,33 @@ INLINE void outer_tile(const size_t R, const size_t C, const float *a, size_t ld
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) {
       const float *p = y + r * ldy + c * LANES;
-      if (fresh) sum[r][c] = v_set1(0.0f);
-      else sum[r][c] = c + 1 < C || last == LANES ? v_load(p) : v_load_part(p, last);
+      if (fresh)
+        sum[r][c] = v_set1(0.0f);
+      else
+        sum[r][c] = c + 1 < C || last == LANES ? v_load(p) : v_load_part(p, last);
     }
   }
-  if (padded || last == LANES) outer_sum(R, C, a, lda, b, ldb, count, LANES, sum);
-  else outer_sum(R, C, a, lda, b, ldb, count, last, sum);
+  if (padded || last == LANES)
+    outer_sum(R, C, a, lda, b, ldb, count, LANES, sum);
+  else
+    outer_sum(R, C, a, lda, b, ldb, count, last, sum);
   V s = v_set1(scale);
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) {
       float *p = y + r * ldy + c * LANES;
       V out = v_mul(sum[r][c], s);
-      if (c + 1 < C || last == LANES) v_store(p, out);
-      else v_store_part(p, out, last);
+      if (c + 1 < C || last == LANES)
+        v_store(p, out);
+      else
+        v_store_part(p, out, last);
     }
   }
 }
 
 #define OUTER_CASE(R, C)                                                                           \
-  case R: outer_tile(R, C, a, lda, b, ldb, count, last, padded, fresh, scale, y, ldy); break
+  case R:                                                                                          \
+    outer_tile(R, C, a, lda, b, ldb, count, last, padded, fresh, scale, y, ldy);                   \
+    break
 
 #define DEFINE_OUTER_TILES(C)                                                                      \
   static void outer_tiles_##C(size_t rows, const float *a, size_t lda, const float *b, size_t ldb, \
@@ -104,8 +112,10 @@ static void turn_keys(const float *k, size_t ldk, size_t keys, size_t width,
       size_t n = width - d < LANES ? width - d : LANES;
       for (size_t l = 0; l < LANES; l++) {
         const float *p = k + (j + l) * ldk + d;
-        if (j + l >= keys) block[l] = v_set1(0.0f);
-        else block[l] = n == LANES ? v_load(p) : v_load_part(p, n);
+        if (j + l >= keys)
+          block[l] = v_set1(0.0f);
+        else
+          block[l] = n == LANES ? v_load(p) : v_load_part(p, n);
       }
       v_transpose(block);
       for (size_t l = 0; l < n; l++) v_store(turned + (d + l) * KEY_BLOCK + j, block[l]);
@@ -115,8 +125,7 @@ static void turn_keys(const float *k, size_t ldk, size_t keys, size_t width,
 }
 
 static void attention_scores(const float *q, size_t ldq, const float *k, size_t ldk, float scale,
-                             float *scores, size_t lds, size_t queries, size_t keys,
-                             size_t width) {
+                             float *scores, size_t lds, size_t queries, size_t keys, size_t width) {
   float turned[WIDTH_BLOCK * KEY_BLOCK]; /* [width, KEY_BLOCK] */
   for (size_t j = 0; j < keys; j += KEY_BLOCK) {
     size_t n = keys - j < KEY_BLOCK ? keys - j : KEY_BLOCK;

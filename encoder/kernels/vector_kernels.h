@@ -19,12 +19,16 @@
 **   v_sum, v_max_lane      over the lanes, to a float
 **   v_transpose(V[LANES])  in place
 **   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
-**   F4, f4_load, f4_store, f4_add, v_sum4(a, b, c, d)  four sums over lanes at
-**                          once, each in the order in which v_sum4 always adds
+**   F4, f4_load, f4_store, f4_add   four floats
+**   v_sum4(V[4]), v_sum8(V[4], V[4], F4 *, F4 *)   sums over lanes, four or
+**                          eight at once, all in one and the same order
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
 **                          doubles: the lower and the upper half of a vector
 **   TILE_ROWS              rows of a tile of linear: 3 or 6, by the number of
 **                          registers
+**   DEPTH_BLOCK            terms after which linear goes to the next tile: where
+**                          a low tile reads so much that its rows of x must come
+**                          from the first-level cache; else out of reach
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>
@@ -47,18 +51,9 @@ enum { TILE_COLS = 4 };
 
 #define VECTOR_KERNELS(NAME, SUPPORTED)                                                            \
   {                                                                                                \
-      .name = NAME,                                                                                \
-      .supported = SUPPORTED,                                                                      \
-      .linear = linear,                                                                            \
-      .activate = activate,                                                                        \
-      .layer_norm = layer_norm,                                                                    \
-      .attention_scores = attention_scores,                                                        \
-      .softmax = softmax,                                                                          \
-      .attention_context = attention_context,                                                      \
-      .add_scaled = add_scaled,                                                                    \
-      .maximum = maximum,                                                                          \
-      .dot = dot,                                                                                  \
-      .squared_distance = squared_distance,                                                        \
-      .from_half = from_half,                                                                      \
-      .from_bfloat16 = from_bfloat16,                                                              \
+    .name = NAME, .supported = SUPPORTED, .linear = linear, .activate = activate,                  \
+    .layer_norm = layer_norm, .attention_scores = attention_scores, .softmax = softmax,            \
+    .attention_context = attention_context, .add_scaled = add_scaled, .maximum = maximum,          \
+    .dot = dot, .squared_distance = squared_distance, .from_half = from_half,                      \
+    .from_bfloat16 = from_bfloat16,                                                                \
   }
