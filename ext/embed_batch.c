@@ -184,6 +184,36 @@ int embed_batch_full(const embed_batch *b) {
   return b->count >= b->limit || b->bytes >= BATCH_BYTES;
 }
 
+/* Puts "key 12: " before an error, so that the row can be found. */
+static bert_status name_key(const batch_row *r, bert_error *error) {
+  int type = sqlite3_value_type(r->key);
+  const char *quote = type == SQLITE_TEXT ? "'" : "";
+  bert_text text = {"(a BLOB)", 8};
+  int nomem = 0;
+  if (type == SQLITE_NULL) return error_prefix(error, "key NULL");
+  if (type != SQLITE_BLOB && !value_text(r->key, &text, &nomem))
+    return error_nomem(error, "embedding a batch");
+  return error_prefix(error, "key %s%.*s%s", quote, text.size < 60 ? (int)text.size : 60, text.data,
+                      quote);
+}
+
+/* The encoder has refused a text of the batch. Which one is found by giving it
+** each alone, which takes no longer than the batch and ends the statement. */
+static bert_status find_refused(embed_batch *b, bert_error *error) {
+  bert_status status = error->status;
+  for (size_t i = 0; i < b->count; i++) {
+    bert_error one = {BERT_OK, ""};
+    bert_text text = {b->rows[i].text, b->rows[i].size};
+    if (text.data == NULL) continue;
+    if (bert_embed(b->model->encoder, &text, 1, b->options, b->vectors, NULL, &one) == BERT_OK)
+      continue;
+    *error = one;
+    return one.status == BERT_TOO_LONG || one.status == BERT_NUMERIC ? name_key(&b->rows[i], error)
+                                                                     : one.status;
+  }
+  return status;
+}
+
 bert_status embed_batch_run(embed_batch *b, bert_error *error) {
   size_t count = 0;
   bert_status status = BERT_OK;
@@ -196,6 +226,7 @@ bert_status embed_batch_run(embed_batch *b, bert_error *error) {
   if (count > 0)
     status =
         bert_embed(b->model->encoder, b->texts, count, b->options, b->vectors, b->results, error);
+  if (status == BERT_TOO_LONG || status == BERT_NUMERIC) return find_refused(b, error);
   if (status != BERT_OK) return status;
   if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->most);
   progress_step(&b->progress, b->connection, b->count);
