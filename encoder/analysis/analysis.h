@@ -39,8 +39,8 @@
 **
 ** `broad` stands first because in a text of two or three tokens even a head
 ** that spreads evenly puts a third or a half of its mass on each of the six. */
-#define LABEL_BROAD 0.9
-#define LABEL_SHARE 0.5
+#define LABEL_BROAD 0.85
+#define LABEL_SHARE 0.4
 #define LABEL_POSITIONAL 0.8
 #define LABEL_FOCUSED 0.7
 const char *head_label(const bert_head_statistics *s, size_t count);

@@ -238,8 +238,8 @@ static void labels_of_made_heads(void **state) {
   assert_string_equal(peaked(plain, .8, scattered, NULL), "focused");
   assert_string_equal(peaked(plain, .5, scattered, NULL), "mixed");
   assert_string_equal(peaked(plain, .2, before, NULL), "broad");
-  /* Half before and half behind: neither has half, but all are at distance 1. */
-  assert_string_equal(peaked(plain, .8, either, NULL), "positional");
+  /* Half before and half behind: neither has enough, but all are at distance 1. */
+  assert_string_equal(peaked(plain, .6, either, NULL), "positional");
   for (int i = 0; i < 144; i++) even[i] = 1.0F / 12;
   assert_string_equal(label_of(plain, even, NULL), "broad");
   for (int i = 0; i < 4; i++) even[i] = .5F;
