@@ -9,6 +9,8 @@
 #define BERTSQL_ENTRY
 #include "ext.h"
 
+#include "attention/attention.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -278,9 +280,12 @@ static int register_functions(connection *c, const function_entry *f, const char
 
 static int register_everything(connection *c, const char **failed) {
   static const function_entry *const functions[] = {functions_model, functions_settings,
-                                                    functions_embed, functions_vector};
+                                                    functions_embed, functions_vector,
+                                                    functions_attention};
   static const table_function *const tables[] = {&table_models, &table_tokens, &table_chunks,
-                                                 &table_hidden, &table_embed_rows};
+                                                 &table_hidden, &table_embed_rows,
+                                                 &table_attn_weights, &table_attn_heads,
+                                                 &table_attn_rollout, &table_attn_neurons};
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     int rc = register_functions(c, functions[i], failed);
     if (rc != SQLITE_OK) return rc;

@@ -122,7 +122,9 @@ typedef enum option_type {
   OPTION_BOOL,   /* true, false, 1 or 0 into an int */
   OPTION_NUMBER, /* a finite number in [low, high] into a double */
   OPTION_TEXT,   /* a string into a const char *, living as long as the options */
-  OPTION_CHOICE  /* a string among `choices` (separated by |): its index, an int */
+  OPTION_CHOICE, /* a string among `choices` (separated by |): its index, an int */
+  OPTION_JSON    /* anything but null into a const json_value *, living as long as the
+                    options: the caller checks it */
 } option_type;
 
 typedef struct option_spec {

@@ -142,6 +142,7 @@ static bert_status read_value(const option_spec *spec, const json_value *value, 
   case OPTION_BOOL: return read_bool(spec, value, field, error);
   case OPTION_TEXT: return read_text(spec, value, field, error);
   case OPTION_CHOICE: return read_choice(spec, value, field, error);
+  case OPTION_JSON: *(const json_value **)field = value; break;
   }
   return BERT_OK;
 }

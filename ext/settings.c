@@ -110,7 +110,8 @@ static void append_models(sqlite3_str *out, connection *c) {
 }
 
 /* What a bug report needs. Nothing in it depends on when or where the library
-** was built, only on how. `threads` is how many a call may use. */
+** was built, only on how. `threads` is how many a call may use, `passes` how many
+** texts this process has run through a model. */
 static void call_info(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
@@ -127,6 +128,7 @@ static void call_info(sqlite3_context *context, int argc, sqlite3_value **argv) 
   append_member(out, "interrupt", interrupt_method());
   sqlite3_str_appendf(out, ",\"cores\":%d,\"threads\":%d,\"progress\":%d", bert_cores(),
                       s->threads > 0 ? s->threads : bert_cores(), s->progress);
+  sqlite3_str_appendf(out, ",\"passes\":%llu", (sqlite3_uint64)bert_passes_run());
   append_models(out, c);
   sqlite3_str_appendchar(out, 1, '}');
   result_json_str(context, out);

@@ -5,6 +5,7 @@
 **                         below; the last one of a connection is kept
 **   inspection_options.c  the options that all of them have in common
 **   labels.c              what a row or column is called
+**   axis.c                the coordinates that the rows of a table run over
 **   attn_weights.c        attn_weights as a scalar
 **   table_attn_weights.c  attn_weights as a table, row by row
 **   table_attn_heads.c    attn_heads
@@ -49,6 +50,19 @@ extern const inspection_options inspection_defaults;
        NULL},                                                                              \
       {"max_tokens", OPTION_INT, offsetof(target, member.max_tokens), 1, INT_MAX, NULL}
 
+/* A layer or head that must be given, where a table would take NULL for all: an
+** integer from 0 to count - 1. `what` is "layer" or "head" in errors. */
+bert_status inspection_index(sqlite3_value *value, const char *what, int count, int *index,
+                             bert_error *error);
+
+/* For tables without options of their own. */
+typedef struct table_options {
+  inspection_options inspect;
+} table_options;
+
+extern const option_spec table_specs[];
+extern const size_t table_specs_count;
+
 /* ---- inspection.c -------------------------------------------------------- */
 
 /* One text, or pair, run through one model. Counted, since the connection keeps
@@ -77,6 +91,13 @@ void inspection_close(inspection *i); /* NULL is allowed */
 bert_status inspection_weights(const inspection *i, int layer, int head, float *weights,
                                bert_error *error);
 
+/* The inspection for a call of a table whose first argument is a text, which is
+** not NULL. `o` holds the defaults, and then what the options say; strings in
+** it are gone. */
+bert_status inspection_for_table(const char *function, const table_call *call, int options_at,
+                                 const option_spec *specs, size_t count, table_options *o,
+                                 inspection **out, bert_error *error);
+
 /* ---- labels.c ------------------------------------------------------------ */
 
 /* What unit `u` of the view is called: the vocabulary's string of a token, the
@@ -84,6 +105,48 @@ bert_status inspection_weights(const inspection *i, int layer, int head, float *
 ** sqlite3_malloc64, NUL-terminated valid UTF-8 (what is not is U+FFFD), *size
 ** without the NUL; NULL when out of memory. */
 char *inspection_label(const inspection *i, size_t u, size_t *size);
+
+/* The labels that a scan has asked for so far; zeroed at first. */
+typedef struct unit_label {
+  char *text; /* NULL: not asked for yet */
+  size_t size;
+} unit_label;
+
+typedef struct label_cache {
+  unit_label *labels; /* [count] */
+  size_t count;
+} label_cache;
+
+/* Makes the label of unit `u` the result. BERT_NOMEM. */
+bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i, size_t u,
+                         bert_error *error);
+void labels_clear(label_cache *cache); /* may be called twice */
+
+/* ---- axis.c -------------------------------------------------------------- */
+
+/* One coordinate of the rows: numbers [first, stop) of [0, count), now `at`. */
+typedef struct axis {
+  size_t first, stop, at, count;
+} axis;
+
+/* All of [0, count), or what of it may equal `pushed` (NULL: anything). */
+void axis_set(axis *a, size_t count, sqlite3_value *pushed);
+void axis_keep(axis *a, size_t number); /* only this of what it has */
+
+/* The product of axes[count], the last one running fastest. Begin once all are
+** set; next moves on. */
+void axes_begin(axis *axes, size_t count);
+void axes_next(axis *axes, size_t count);
+int axes_at_end(const axis *axes);
+
+/* The number of the present row among those of whole axes; its low 32 bits,
+** which is what a rowid has room for. */
+sqlite3_int64 axes_row(const axis *axes, size_t count);
+
+/* ---- self_attention.c ---------------------------------------------------- */
+
+void call_self_attention(sqlite3_context *context, int argc, sqlite3_value **argv);
+void call_positional_encoding(sqlite3_context *context, int argc, sqlite3_value **argv);
 
 /* ---- what this folder registers ------------------------------------------ */
 

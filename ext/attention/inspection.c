@@ -88,13 +88,17 @@ static bert_status make_kept(loaded_model *model, bert_text text, bert_text text
   return status;
 }
 
-/* The pass for these arguments, the connection's if it is the last one's. Held. */
+/* The pass for these arguments, the connection's if it is the last one's. Held.
+** Norms of values are read from the weight files, so those are looked at even
+** when nothing is run. */
 static bert_status find_pass(connection *c, bert_text text, const inspection_options *o,
                              kept_pass **out, bert_error *error) {
   bert_text text_b = {o->text_b, o->text_b ? strlen(o->text_b) : 0};
   kept_pass **kept = connection_kept_pass(c), *fresh = NULL;
   loaded_model *model;
+  if (text.data == NULL) text.data = ""; /* as an empty BLOB has it */
   bert_status status = registry_find(c, o->model, &model, error);
+  if (status == BERT_OK) status = bert_check(model->model, error);
   if (status != BERT_OK) return status;
   if (!is_kept(*kept, model, text, text_b, o->max_tokens)) {
     status = make_kept(model, text, text_b, o->max_tokens, &fresh, error);
@@ -143,6 +147,27 @@ void inspection_close(inspection *i) {
   kept_drop(i->kept);
   sqlite3_free(i);
 }
+
+/* ---- Arguments ----------------------------------------------------------- */
+
+bert_status inspection_for_table(const char *function, const table_call *call, int options_at,
+                                 const option_spec *specs, size_t count, table_options *o,
+                                 inspection **out, bert_error *error) {
+  options *parsed = NULL;
+  bert_text text;
+  int nomem;
+  bert_status status =
+      options_parse(function, call->arguments[options_at], specs, count, o, &parsed, error);
+  if (status != BERT_OK) return status;
+  if (value_text(call->arguments[0], &text, &nomem))
+    status = inspection_open(call->connection, text, &o->inspect, out, error);
+  else
+    status = error_nomem(error, "reading the text");
+  options_free(parsed);
+  return status;
+}
+
+/* ---- Weights ------------------------------------------------------------- */
 
 bert_status inspection_weights(const inspection *i, int layer, int head, float *weights,
                                bert_error *error) {

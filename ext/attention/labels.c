@@ -46,3 +46,31 @@ char *inspection_label(const inspection *i, size_t u, size_t *size) {
   /* An empty sqlite3_str finishes as NULL, which would read as a failure. */
   return label != NULL ? label : sqlite3_mprintf("");
 }
+
+/* ---- Labels of a scan ---------------------------------------------------- */
+
+static bert_status make_room(label_cache *cache, size_t count, bert_error *error) {
+  if (cache->labels != NULL) return BERT_OK;
+  cache->labels = sqlite3_malloc64((sqlite3_uint64)count * sizeof *cache->labels);
+  if (cache->labels == NULL) return error_nomem(error, "naming tokens");
+  memset(cache->labels, 0, count * sizeof *cache->labels);
+  cache->count = count;
+  return BERT_OK;
+}
+
+bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i, size_t u,
+                         bert_error *error) {
+  bert_status status = make_room(cache, i->view->count, error);
+  if (status != BERT_OK) return status;
+  unit_label *l = &cache->labels[u];
+  if (l->text == NULL) l->text = inspection_label(i, u, &l->size);
+  if (l->text == NULL) return error_nomem(error, "naming tokens");
+  sqlite3_result_text64(context, l->text, l->size, SQLITE_TRANSIENT, SQLITE_UTF8);
+  return BERT_OK;
+}
+
+void labels_clear(label_cache *cache) {
+  for (size_t u = 0; u < cache->count; u++) sqlite3_free(cache->labels[u].text);
+  sqlite3_free(cache->labels);
+  memset(cache, 0, sizeof *cache);
+}
