@@ -20,6 +20,7 @@ LDLIBS  ?=
 
 encoder_sources := $(sort $(wildcard encoder/*/*.c))
 ext_sources     := $(sort $(wildcard ext/*.c ext/*/*.c))
+page_sources    := $(sort $(wildcard sql/page/*))
 test_sources    := $(sort $(wildcard tests/unit/test_*.c))
 support_sources := $(sort $(wildcard tests/support/*.c tests/unit/*_checks.c))
 headers         := $(wildcard encoder/*.h encoder/*/*.h ext/*.h ext/*/*.h tests/unit/*.h tests/support/*.h)
@@ -116,7 +117,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$1' '$@';)
 define variant_rules
 obj_$1     := build/obj/$1
 encoder_$1 := $$(encoder_sources:%.c=build/obj/$1/%.o)
-ext_$1     := $$(ext_sources:%.c=build/obj/$1/%.o)
+ext_$1     := $$(ext_sources:%.c=build/obj/$1/%.o) build/obj/$1/page_assets.o
 support_$1 := $$(support_sources:%.c=build/obj/$1/%.o)
 tests_$1   := $$(test_sources:tests/unit/%.c=build/$1/%)
 flags_of_$1 = $$(common) $$(warnings) $$(strict) $$(flags_$1) $$(CPPFLAGS) $$(CFLAGS)
@@ -132,6 +133,9 @@ $$(obj_$1)/encoder/%.o: encoder/%.c $$(obj_$1)/flags | $$(installed)
 $$(obj_$1)/ext/%.o: ext/%.c $$(obj_$1)/flags | $$(installed)
 	@mkdir -p $$(@D)
 	$$(call say,CC) $$(CC) $$(flags_of_$1) -MMD -MP -c -o $$@ $$<
+$$(obj_$1)/page_assets.o: build/page/page_assets.c $$(obj_$1)/flags
+	@mkdir -p $$(@D)
+	$$(call say,CC) $$(CC) $$(flags_of_$1) -I. -MMD -MP -c -o $$@ $$<
 $$(obj_$1)/tests/%.o: tests/%.c $$(obj_$1)/flags | $$(installed)
 	@mkdir -p $$(@D)
 	$$(call say,CC) $$(CC) $$(flags_of_$1) $$(test_flags) -DBERTSQL_LIBRARY='"$$(out_$1)/bertsql"' -MMD -MP -c -o $$@ $$<
@@ -161,6 +165,11 @@ $$(tests_$1): build/$1/%: $$(obj_$1)/tests/unit/%.o $$(obj_$1)/libsupport.a $$(o
 -include $$(test_sources:%.c=build/obj/$1/%.d)
 endef
 $(foreach v,$(variants),$(eval $(call variant_rules,$v)))
+
+# The page of attn_html, in the library as two arrays.
+build/page/page_assets.c: $(page_sources)
+	@mkdir -p $(@D)
+	$(call say,PAGE) sh sql/page/embed.sh sql/page > $@.new && mv -f $@.new $@
 
 # One file sees OpenBLAS, whose header is not on the compiler's own path
 # everywhere.
