@@ -281,7 +281,8 @@ static int register_functions(connection *c, const function_entry *f, const char
 static int register_everything(connection *c, const char **failed) {
   static const function_entry *const functions[] = {functions_model, functions_settings,
                                                     functions_embed, functions_vector,
-                                                    functions_attention};
+                                                    functions_attention,
+                                                    functions_pictures, functions_html};
   static const table_function *const tables[] = {&table_models, &table_tokens, &table_chunks,
                                                  &table_hidden, &table_embed_rows,
                                                  &table_attn_weights, &table_attn_heads,

@@ -26,6 +26,7 @@ LIST
 libcmocka-dev        header cmocka.h
 curl                 command -v curl
 perl-base            command -v perl
+libxml2-utils        command -v xmllint
 LIST
   fi
 }

@@ -1,0 +1,33 @@
+#!/bin/bash
+# The recipes of sql/recipes run from top to bottom and print what
+# tests/docs/recipes holds. `--write` writes that anew (make sql-expected).
+source tests/tools/assert.sh
+source tests/tools/shell_output.sh
+
+run_recipe() {
+  run_sqlite -cmd ".load bertsql" -cmd ".mode box" :memory: <"$1" 2>&1 | plain_errors
+}
+
+if [ "${1:-}" = --write ]; then
+  for recipe in sql/recipes/*.sql; do
+    run_recipe "$recipe" >"tests/docs/recipes/$(basename "$recipe" .sql).out"
+  done
+  exit
+fi
+
+test_recipes_print_what_is_expected() {
+  count=0
+  for recipe in sql/recipes/*.sql; do
+    expect_equal "$(cat "tests/docs/recipes/$(basename "$recipe" .sql).out")" "$(run_recipe "$recipe")"
+    count=$((count + 1))
+  done
+  [ "$count" -gt 0 ]
+}
+
+test_recipes_have_no_output_left_over() {
+  for output in tests/docs/recipes/*.out; do
+    [ -e "sql/recipes/$(basename "$output" .out).sql" ] || fail "no recipe for $output"
+  done
+}
+
+run_tests
