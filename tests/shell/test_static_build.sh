@@ -31,9 +31,9 @@ C
 
 test_static_build() {
   write_program
-  # shellcheck disable=SC2086 # lists of arguments
+  # shellcheck disable=SC2046,SC2086 # lists of arguments
   ${CC:-gcc} -std=c11 -D_GNU_SOURCE -DSQLITE_CORE -Wall -Wextra -Wpedantic -Werror ${BERTSQL_CFLAGS:-} \
-    -pthread -o "$work/program" "$work/program.c" ext/*.c "${BERTSQL_OUT:-build}/libencoder.a" \
+    -pthread -o "$work/program" "$work/program.c" $(find ext -name "*.c") -I. build/page/page_assets.c "${BERTSQL_OUT:-build}/libencoder.a" \
     $ENCODER_LIBS -lsqlite3 -ldl -lm
   expect_equal 6.0 "$("$work/program" "SELECT bert_dot('[2]', '[3]')")"
   expect_equal 1536 "$(BERTSQL_MODEL=models/all-MiniLM-L6-v2 "$work/program" "SELECT length(bert_embed('x'))")"
