@@ -358,12 +358,12 @@ typedef struct embed_row {
   bert_embed_result result;
 } embed_row;
 
-/* Makes a batch for `model`, which it holds. `options` and their strings must
+/* Makes a batch for `model`, which it holds. `how` and its strings must
 ** outlive it. With bert_set('progress', 1), long work writes a line on stderr
 ** that begins with `what` and ends when the batch is freed.
 ** Errors: BERT_ARGUMENT as bert_embed_dim, BERT_NOMEM. */
 bert_status embed_batch_create(connection *c, loaded_model *model, const char *what,
-                               const bert_embed_options *options, embed_batch **out,
+                               const bert_embed_options *how, embed_batch **out,
                                bert_error *error);
 void embed_batch_free(embed_batch *b); /* NULL is allowed */
 int embed_batch_dim(const embed_batch *b);
