@@ -109,13 +109,13 @@ static void sweep(const char *sql, int once) {
   sqlite3 *keeper = open_model(); /* keeps the model mapped */
   uint64_t expected, found;
   int clean = digest_of(db, sql, &expected); /* an error may be what it tests */
+  sqlite3_int64 before;
   long k = 0, failed;
   assert_true(clean == SQLITE_DONE || clean == SQLITE_ERROR);
+  reload(db);
+  before = sqlite3_memory_used();
   do {
-    sqlite3_int64 before;
     int rc;
-    reload(db);
-    before = sqlite3_memory_used();
     fault_arm(k, once);
     rc = digest_of(db, sql, &found);
     failed = fault.failed;
