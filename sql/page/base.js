@@ -30,7 +30,8 @@
   page.signed = (value, digits = 3) => (value > 0 ? '+' : '') + page.number(value, digits);
 
   // "1 token", "2 tokens".
-  page.many = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+  page.many = (count, noun, plural = `${noun}s`) =>
+    `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
 
   // Text that may hold anything, made visible: control characters become their
   // pictures, characters that steer the direction of text or show nothing become
@@ -41,14 +42,23 @@
       const code = c.codePointAt(0);
       if (code < 0x20) out += String.fromCodePoint(0x2400 + code);
       else if (code === 0x7f) out += '\u2421';
-      else if ((code >= 0x80 && code < 0xa0) || code === 0xad || (code >= 0x200b && code <= 0x200f) ||
-               (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code === 0xfeff ||
-               code === 0x61c || (code >= 0xfff0 && code <= 0xfffb))
+      else if (
+        (code >= 0x80 && code < 0xa0) ||
+        code === 0xad ||
+        (code >= 0x200b && code <= 0x200f) ||
+        (code >= 0x2028 && code <= 0x202e) ||
+        (code >= 0x2060 && code <= 0x206f) ||
+        code === 0xfeff ||
+        code === 0x61c ||
+        (code >= 0xfff0 && code <= 0xfffb)
+      )
         out += `⟨${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
       else out += c;
     }
     return out === '' ? '∅' : out;
   };
 
-  page.announce = text => { page.byId('announce').textContent = text; };
-})(window.bertsql = window.bertsql || {});
+  page.announce = text => {
+    page.byId('announce').textContent = text;
+  };
+})((window.bertsql = window.bertsql || {}));

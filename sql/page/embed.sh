@@ -36,7 +36,7 @@ policy="$policy; img-src data: blob:; base-uri 'none'; form-action 'none'"
 awk -v work="$work" -v policy="$policy" '
   function put(file, line) { while ((getline line < file) > 0) print line > out }
   BEGIN { out = work "/before" }
-  $0 == "@style@" { first = 1; put_without_first(work "/style"); next }
+  $0 == "@style@" { put_without_first(work "/style"); next }
   $0 == "@script@" { put_without_first(work "/script"); next }
   $0 == "@data@" { out = work "/after"; next }
   { at = index($0, "@policy@")

@@ -3,7 +3,10 @@
   'use strict';
 
   page.addView({
-    name: 'head', title: 'Heads', tiles: true, uses: ['layer', 'filter', 'units', 'limits'],
+    name: 'head',
+    title: 'Heads',
+    tiles: true,
+    uses: ['layer', 'filter', 'units', 'limits'],
     heads: source => page.activeHeads(source),
     layer: source => Math.min(page.get().layer, source.layers - 1),
     layout: (source, width) => page.linesPicture.layout(source, width),
@@ -19,13 +22,17 @@
     // The matrix that the numbers beside the picture speak of, and its name.
     matrix(source) {
       const heads = this.heads(source);
-      return page.meanOf(heads.map(head => source.matrix(this.layer(source), head)), source.units.length);
+      return page.meanOf(
+        heads.map(head => source.matrix(this.layer(source), head)),
+        source.units.length
+      );
     },
     describe(source) {
-      const heads = this.heads(source), layer = this.layer(source);
+      const heads = this.heads(source),
+        layer = this.layer(source);
       if (heads.length === 0) return `layer ${layer}, no head chosen`;
       if (heads.length === 1) return `layer ${layer}, head ${heads[0]}`;
-      return `layer ${layer}, mean of ${heads.length === source.heads ? `all ${source.heads}` : heads.length} heads`;
+      return `layer ${layer}, ${heads.length === source.heads ? `all ${source.heads}` : heads.length} heads; numbers are their mean`;
     }
   });
 })(window.bertsql);

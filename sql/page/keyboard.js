@@ -5,7 +5,8 @@
   const step = (key, by, most) => page.clamp(page.get()[key] + by, 0, most() - 1);
 
   function stepHead(by) {
-    const { view, heads, head } = page.get(), alone = view !== 'head' || heads.length === 1;
+    const { view, heads, head } = page.get(),
+      alone = view !== 'head' || heads.length === 1;
     const next = alone ? step('head', by, page.mostHeads) : head;
     page.set(view === 'head' ? { head: next, heads: [next] } : { head: next });
   }
@@ -27,7 +28,10 @@
     ArrowDown: () => page.set({ layer: step('layer', 1, page.mostLayers) }),
     ArrowLeft: () => stepHead(-1),
     ArrowRight: () => stepHead(1),
-    '/': () => { page.byId('find').focus(); page.byId('find').select(); },
+    '/': () => {
+      page.byId('find').focus();
+      page.byId('find').select();
+    },
     n: () => page.nextFound(1),
     N: () => page.nextFound(-1),
     j: () => page.stepToken(1),
@@ -35,13 +39,17 @@
     e: expand,
     w: () => page.set({ words: !page.get().words }),
     s: () => page.set({ special: !page.get().special }),
-    r: () => { if (!page.get().special) page.set({ renormalize: !page.get().renormalize }); },
+    r: () => {
+      if (!page.get().special) page.set({ renormalize: !page.get().renormalize });
+    },
     a: () => page.set({ heads: page.range(0, page.mostHeads()) }),
     d: () => page.set({ theme: page.isDark() ? 'light' : 'dark' }),
     Escape: escape,
     '?': () => page.byId('help').showModal()
   };
-  page.views.forEach((view, i) => { keys[i + 1] = () => page.set({ view }); });
+  page.views.forEach((view, i) => {
+    keys[i + 1] = () => page.set({ view });
+  });
 
   // Keys that a focused control needs for itself stay with it.
   function belongsTo(node, key) {
@@ -57,32 +65,66 @@
     if (belongsTo(event.target, event.key)) return;
     event.preventDefault();
     action();
-    if (event.key.startsWith('Arrow')) page.announce(page.figureSources().map(s => page.view().describe(s)).join('; '));
+    if (event.key.startsWith('Arrow'))
+      page.announce(
+        page
+          .figureSources()
+          .map(s => page.view().describe(s))
+          .join('; ')
+      );
   }
 
   const list = [
-    [['↑', '↓'], 'layer'], [['←', '→'], 'head'], [['j', 'k'], 'next and previous token'], [['/'], 'find a token; Enter or n for the next one'],
-    [['e'], 'expand: query, key and product of a token; in the model view, enlarge a head'], [['w'], 'merge word pieces into words'],
-    [['s'], 'show or hide special tokens'], [['r'], 'renormalize rows while special tokens are hidden'], [['a'], 'all heads'],
-    [['1', '…', '6'], 'view'], [['d'], 'dark or light'], [['Esc'], 'let go of the token, back to all heads'], [['?'], 'this list']
+    [['↑', '↓'], 'layer'],
+    [['←', '→'], 'head'],
+    [['j', 'k'], 'next and previous token'],
+    [['/'], 'find a token; Enter or n for the next one'],
+    [['e'], 'expand: query, key and product of a token; in the model view, enlarge a head'],
+    [['w'], 'merge word pieces into words'],
+    [['s'], 'show or hide special tokens'],
+    [['r'], 'renormalize rows while special tokens are hidden'],
+    [['a'], 'all heads'],
+    [['1', '…', '6'], 'view'],
+    [['d'], 'dark or light'],
+    [['Esc'], 'let go of the token, back to all heads'],
+    [['?'], 'this list']
   ];
 
   function buildHelp() {
     const dialog = page.byId('help');
     dialog.append(
       page.el('h2', { id: 'help-title' }, 'Keys and hints'),
-      page.el('dl', {}, ...list.flatMap(([names, text]) => [page.el('dt', {}, ...names.flatMap((name, i) => i ? [' ', page.el('kbd', {}, name)] : [page.el('kbd', {}, name)])), page.el('dd', {}, text)])),
-      page.el('p', {}, 'Point at a token for its lines and numbers; click to keep it. Click a head’s tile to show or hide it, double click (or Shift and click) for that head alone.'),
+      page.el(
+        'dl',
+        {},
+        ...list.flatMap(([names, text]) => [
+          page.el(
+            'dt',
+            {},
+            ...names.flatMap((name, i) => (i ? [' ', page.el('kbd', {}, name)] : [page.el('kbd', {}, name)]))
+          ),
+          page.el('dd', {}, text)
+        ])
+      ),
+      page.el(
+        'p',
+        {},
+        'Point at a token for its lines and numbers; click to keep it. Click a head’s tile to show or hide it, double click (or Shift and click) for that head alone.'
+      ),
       page.el('p', {}, 'The address of this page holds what you see: copy it to come back to it.'),
-      page.el('button', { type: 'button', id: 'help-close', onclick: () => dialog.close() }, 'Close'));
+      page.el('button', { type: 'button', id: 'help-close', onclick: () => dialog.close() }, 'Close')
+    );
     page.byId('help-open').addEventListener('click', () => dialog.showModal());
-    dialog.addEventListener('click', event => { if (event.target === dialog) dialog.close(); });
+    dialog.addEventListener('click', event => {
+      if (event.target === dialog) dialog.close();
+    });
   }
 
   page.startKeyboard = function () {
     buildHelp();
     document.addEventListener('keydown', onKey);
-    page.byId('skip').addEventListener('click', event => { // keeps the fragment for the state
+    page.byId('skip').addEventListener('click', event => {
+      // keeps the fragment for the state
       event.preventDefault();
       page.byId('stage').focus();
     });

@@ -10,93 +10,152 @@
     const most = Math.max(source.queries.length, source.keys.length, 1);
     const size = most <= 48 ? 14 : most <= 96 ? 12.5 : 11;
     const row = most <= 48 ? 26 : most <= 96 ? 20 : 16;
-    const narrow = width < 480, numbers = narrow ? 40 : 76;
+    const narrow = width < 480,
+      numbers = narrow ? 40 : 98;
     const w = Math.min(width, 980);
     const longest = Math.max(30, ...source.units.map(u => page.textWidth(u.label, size)));
     const label = Math.min(Math.ceil(longest) + 4, Math.floor(w * (narrow ? 0.24 : 0.22)));
     return {
-      width: w, height: top + row * most + 10, row, size, label, numbers, narrow,
-      left: numbers + label + 10, right: w - numbers - label - 10,
+      width: w,
+      height: top + row * most + 10,
+      row,
+      size,
+      label,
+      numbers,
+      narrow,
+      left: numbers + label + 10,
+      right: w - numbers - label - 10,
       y: position => top + row * (position + 0.5)
     };
   }
 
-  // Lines {x1, y1, x2, y2, weight} of one matrix. `only` is { unit, key }.
-  function linesOf(source, layout, weights, only) {
-    const n = source.units.length, lines = [];
+  // Lines {x1, y1, x2, y2, weight} of one matrix, `shift` pixels below the middle of
+  // the rows. `only` is { unit, key }.
+  function linesOf(source, layout, weights, only, shift) {
+    const n = source.units.length,
+      lines = [];
     source.queries.forEach((i, qi) => {
       if (only && !only.key && only.unit !== i) return;
       source.keys.forEach((j, kj) => {
         if (only && only.key && only.unit !== j) return;
         const weight = weights[i * n + j];
         if (weight !== 0)
-          lines.push({ x1: layout.left, y1: layout.y(qi), x2: layout.right, y2: layout.y(kj), weight, query: i, key: j });
+          lines.push({
+            x1: layout.left,
+            y1: layout.y(qi) + shift,
+            x2: layout.right,
+            y2: layout.y(kj) + shift,
+            weight
+          });
       });
     });
     return lines;
   }
 
-  // Strong lines last, so that they lie on top, head by head.
+  // Head by head, each a little below the one before, so that lines of several
+  // heads lie side by side and keep their colours.
   function drawLines(surface, source, layout, heads, layer, only) {
     let count = 0;
-    const most = layout.row < 20 ? 2.4 : 3.4;
-    for (const head of heads) {
-      const lines = linesOf(source, layout, source.shown(layer, head), only);
+    const many = heads.length > 1,
+      spread = layout.row * 0.62;
+    const style = {
+      most: many ? Math.max(1.6, 3.4 - heads.length * 0.12) : layout.row < 20 ? 2.4 : 3.4,
+      faint: many && !only
+    };
+    heads.forEach((head, place) => {
+      const shift = many ? spread * (place / (heads.length - 1) - 0.5) : 0;
+      const lines = linesOf(source, layout, source.shown(layer, head), only, shift);
       count += lines.length;
       if (source.signed) {
-        surface.lines(lines.filter(l => l.weight < 0), page.color('minus'), { most });
-        surface.lines(lines.filter(l => l.weight > 0), page.color('plus'), { most });
-      } else surface.lines(lines, page.headColor(head), { most });
-    }
+        surface.lines(
+          lines.filter(l => l.weight < 0),
+          page.color('minus'),
+          style
+        );
+        surface.lines(
+          lines.filter(l => l.weight > 0),
+          page.color('plus'),
+          style
+        );
+      } else surface.lines(lines, page.headColor(head), style);
+    });
     return count;
   }
 
-  // A token's partners in the other column: a bar of all heads' shares and the
-  // mean as a number.
+  // Beside each partner of a token: a cell for each head, as strong as its weight,
+  // and the mean as a number.
   function drawShares(surface, source, layout, heads, layer, active) {
-    const n = source.units.length, others = active.key ? source.queries : source.keys;
-    const room = layout.numbers - 8;
+    const n = source.units.length,
+      others = active.key ? source.queries : source.keys;
+    const weightOf = (head, other) => {
+      const w = source.matrix(layer, head);
+      return active.key ? w[other * n + active.unit] : w[active.unit * n + other];
+    };
+    const side = active.key ? -1 : 1,
+      edge = (active.key ? layout.numbers : layout.width - layout.numbers) + side * 4;
+    const room = layout.narrow ? 0 : 52,
+      cell = Math.min(12, room / Math.max(1, heads.length)),
+      height = Math.min(layout.row - 4, 16);
     others.forEach((other, position) => {
-      const weightOf = head => {
-        const w = source.matrix(layer, head);
-        return active.key ? w[other * n + active.unit] : w[active.unit * n + other];
-      };
-      const mean = heads.reduce((sum, head) => sum + weightOf(head), 0) / (heads.length || 1);
-      const y = layout.y(position), height = Math.min(layout.row - 4, 16);
-      if (Math.abs(mean) < 0.0005) return;
-      const strong = Math.abs(mean) >= 0.005;
-      const textRoom = layout.narrow ? room : 36;
-      const edge = active.key ? layout.numbers : layout.width - layout.numbers;
-      const direction = active.key ? -1 : 1;
-      let x = edge + direction * 6;
-      if (!layout.narrow)
-        for (const head of heads) {
-          const share = Math.abs(weightOf(head)) / heads.length * (room - textRoom);
-          const color = source.signed ? page.color(weightOf(head) < 0 ? 'minus' : 'plus') : page.headColor(head);
-          surface.rect(direction > 0 ? x : x - share, y - height / 2, share, height, color);
-          x += direction * share;
-        }
-      if (strong)
-        surface.text(source.signed ? page.signed(mean, 2) : page.number(mean, 2), x + direction * 4, y,
-          { color: page.color('ink'), size: Math.min(12, layout.size), align: direction > 0 ? 'left' : 'right' });
+      const y = layout.y(position),
+        all = heads.map(head => weightOf(head, other));
+      const mean = all.reduce((sum, w) => sum + w, 0) / (heads.length || 1);
+      if (room)
+        all.forEach((weight, place) => {
+          const color = source.signed
+            ? page.color(weight < 0 ? 'minus' : 'plus')
+            : page.headColor(heads[place]);
+          surface.rect(
+            side > 0 ? edge + place * cell : edge - (heads.length - place) * cell,
+            y - height / 2,
+            cell,
+            height,
+            color,
+            Math.min(1, Math.abs(weight))
+          );
+        });
+      if (Math.abs(mean) >= 0.005)
+        surface.text(
+          source.signed ? page.signed(mean, 2) : page.number(mean, 2),
+          edge + side * (room ? heads.length * cell + 6 : 2),
+          y,
+          { color: page.color('ink'), size: Math.min(12, layout.size), align: side > 0 ? 'left' : 'right' }
+        );
     });
   }
 
   function drawColumn(surface, source, layout, key, active) {
     const column = key ? source.keys : source.queries;
-    const align = key ? 'left' : 'right', x = key ? layout.right + 9 : layout.left - 9;
+    const align = key ? 'left' : 'right',
+      x = key ? layout.right + 9 : layout.left - 9;
     surface.text(key ? 'to (keys)' : 'from (queries)', x, 12, { color: page.color('soft'), size: 12, align });
     column.forEach((unit, position) => {
-      const u = source.units[unit], y = layout.y(position), here = active && active.unit === unit;
+      const u = source.units[unit],
+        y = layout.y(position),
+        here = active && active.unit === unit;
       const box = key ? layout.right + 4 : layout.left - 4 - layout.label - 6;
       if (here)
-        surface.rect(box, y - layout.row / 2 + 1, layout.label + 6, layout.row - 2,
-          page.color(active.key === key ? 'accent' : 'accent-soft'), 1, 4);
+        surface.rect(
+          box,
+          y - layout.row / 2 + 1,
+          layout.label + 6,
+          layout.row - 2,
+          page.color(active.key === key ? 'accent' : 'accent-soft'),
+          1,
+          4
+        );
       if (source.run.pair)
-        surface.rect(key ? layout.right : layout.left - 3, y - layout.row / 2 + 1, 3, layout.row - 2,
-          page.color(u.part === 0 ? 'segment-a' : 'segment-b'));
+        surface.rect(
+          key ? layout.right : layout.left - 3,
+          y - layout.row / 2 + 1,
+          3,
+          layout.row - 2,
+          page.color(u.part === 0 ? 'segment-a' : 'segment-b')
+        );
       surface.text(page.fitText(u.label, layout.label, layout.size), x, y, {
-        color: page.color(here && active.key === key ? 'on-accent' : u.special ? 'soft' : 'ink'), size: layout.size, align
+        color: page.color(here && active.key === key ? 'on-accent' : u.special ? 'soft' : 'ink'),
+        size: layout.size,
+        align
       });
     });
   }
@@ -117,7 +176,8 @@
       drawColumn(surface, source, layout, true, active);
     },
     hit(source, layout, x, y) {
-      const key = x > layout.width / 2, column = key ? source.keys : source.queries;
+      const key = x > layout.width / 2,
+        column = key ? source.keys : source.queries;
       if (x > layout.left + 30 && x < layout.right - 30) return null;
       const position = Math.floor((y - top) / layout.row);
       return position >= 0 && position < column.length ? { unit: column[position], key } : null;

@@ -29,12 +29,14 @@
     page.startKeyboard();
     page.byId('table').addEventListener('toggle', page.drawTable);
     page.whenChanged(redraw);
+    window.addEventListener('scroll', page.hideTip, { passive: true });
     page.whenSystemTheme(() => {
       if (page.get().theme === 'auto') redraw(new Set(['theme']));
     });
     redraw(new Set(['theme']));
     let width = page.byId('figures').clientWidth;
-    new ResizeObserver(() => { // height follows from what is drawn: only width matters
+    new ResizeObserver(() => {
+      // height follows from what is drawn: only width matters
       const now = page.byId('figures').clientWidth;
       if (now !== width) {
         width = now;

@@ -3,11 +3,13 @@
 (function (page) {
   'use strict';
 
-  const cached = (make, cache = new Map()) => (...key) => {
-    const name = key.join();
-    if (!cache.has(name)) cache.set(name, make(...key));
-    return cache.get(name);
-  };
+  const cached =
+    (make, cache = new Map()) =>
+    (...key) => {
+      const name = key.join();
+      if (!cache.has(name)) cache.set(name, make(...key));
+      return cache.get(name);
+    };
 
   // Indices of units that a pair filter lets through: of queries or of keys.
   function passing(units, filter, side) {
@@ -18,7 +20,9 @@
   // A copy of weights [n, n] with 0 where the filters hide a cell: below the
   // threshold, not among the `top` largest of its row, or of another pair.
   function filtered(source, weights) {
-    const { min, top } = page.get(), n = source.units.length, out = new Float32Array(n * n);
+    const { min, top } = page.get(),
+      n = source.units.length,
+      out = new Float32Array(n * n);
     for (const i of source.queries) {
       let limit = min;
       if (top > 0 && top < source.keys.length) {
@@ -45,18 +49,35 @@
   }
 
   // All tokens of a run, whatever the state says about units and pairs.
-  const tokenSource = run => complete({
-    run, units: page.unitsOf(run, { words: false, special: true }), name: run.name, signed: false, plain: true,
-    layers: run.layers, heads: run.heads, matrix: run.weights, rollout: layer => page.rolloutOf(run, layer)
-  }, 'all');
+  const tokenSource = run =>
+    complete(
+      {
+        run,
+        units: page.unitsOf(run, { words: false, special: true }),
+        name: run.name,
+        signed: false,
+        plain: true,
+        layers: run.layers,
+        heads: run.heads,
+        matrix: run.weights,
+        rollout: layer => page.rolloutOf(run, layer)
+      },
+      'all'
+    );
 
   function sourceOf(run) {
     const { words, special, renormalize } = page.get();
     const units = page.unitsOf(run, { words, special });
     const whole = units.length === run.count;
-    const merge = weights => whole ? weights : page.mergeUnits(units, weights, run.count, !special && renormalize);
+    const merge = weights =>
+      whole ? weights : page.mergeUnits(units, weights, run.count, !special && renormalize);
     return complete({
-      run, units, name: run.name, signed: false, layers: run.layers, heads: run.heads,
+      run,
+      units,
+      name: run.name,
+      signed: false,
+      layers: run.layers,
+      heads: run.heads,
       plain: !words && special,
       matrix: cached((layer, head) => merge(run.weights(layer, head))),
       rollout: cached(layer => merge(page.rolloutOf(run, layer)))
@@ -65,24 +86,36 @@
 
   // A minus B over the units that both have, in their order.
   function differenceOf(a, b) {
-    const pairs = page.alignUnits(a.units, b.units), n = pairs.length;
+    const pairs = page.alignUnits(a.units, b.units),
+      n = pairs.length;
     const minus = (x, y) => {
       const out = new Float32Array(n * n);
-      pairs.forEach(([ia, ib], i) => pairs.forEach(([ja, jb], j) => {
-        out[i * n + j] = x[ia * a.units.length + ja] - y[ib * b.units.length + jb];
-      }));
+      pairs.forEach(([ia, ib], i) =>
+        pairs.forEach(([ja, jb], j) => {
+          out[i * n + j] = x[ia * a.units.length + ja] - y[ib * b.units.length + jb];
+        })
+      );
       return out;
     };
     return complete({
-      run: a.run, other: b, units: pairs.map(([i]) => a.units[i]), name: 'A − B', signed: true, plain: false,
-      layers: Math.min(a.layers, b.layers), heads: Math.min(a.heads, b.heads), parts: [a, b],
+      run: a.run,
+      other: b,
+      units: pairs.map(([i]) => a.units[i]),
+      name: 'A − B',
+      signed: true,
+      plain: false,
+      layers: Math.min(a.layers, b.layers),
+      heads: Math.min(a.heads, b.heads),
+      parts: [a, b],
       left: [a.units.length - n, b.units.length - n],
       matrix: cached((layer, head) => minus(a.matrix(layer, head), b.matrix(layer, head))),
       rollout: cached(layer => minus(a.rollout(layer), b.rollout(layer)))
     });
   }
 
-  let key = null, all = null, links = null;
+  let key = null,
+    all = null,
+    links = null;
 
   // { runs: sources of every run, shown: those of the figures, tokens: the same for
   // views that only know tokens }. Made anew when something changed that they
@@ -98,7 +131,9 @@
     else if (s.show === 'b') shown = [runs[1]];
     else if (s.show === 'difference') shown = [differenceOf(runs[0], runs[1])];
     key = now;
-    const tokens = [...new Set(shown.flatMap(source => source.parts || source))].map(source => tokenSource(source.run));
+    const tokens = [...new Set(shown.flatMap(source => source.parts || source))].map(source =>
+      tokenSource(source.run)
+    );
     all = { runs, shown, tokens };
     return all;
   };
@@ -109,17 +144,25 @@
     if (!token) return -1;
     let index = token.index;
     if (source.run.index !== token.run) {
-      links = links || page.alignUnits(
-        page.unitsOf(page.runs[0], { words: false, special: true }),
-        page.unitsOf(page.runs[1], { words: false, special: true }));
-      const from = token.run, pair = links.find(p => p[from] === index);
+      links =
+        links ||
+        page.alignUnits(
+          page.unitsOf(page.runs[0], { words: false, special: true }),
+          page.unitsOf(page.runs[1], { words: false, special: true })
+        );
+      const from = token.run,
+        pair = links.find(p => p[from] === index);
       if (!pair) return -1;
       index = pair[1 - from];
     }
     return source.units.findIndex(u => u.first <= index && index < u.last);
   };
 
-  page.tokenOf = (source, unit, key) => ({ run: source.run.index, index: source.units[unit].first, key: Boolean(key) });
+  page.tokenOf = (source, unit, key) => ({
+    run: source.run.index,
+    index: source.units[unit].first,
+    key: Boolean(key)
+  });
 
   // The heads that the head view draws, of those a source has.
   page.activeHeads = source => page.get().heads.filter(head => head < source.heads);

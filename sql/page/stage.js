@@ -12,7 +12,8 @@
   // The token whose lines are shown: under the pointer, else the chosen one.
   page.activeToken = () => hover || page.get().token;
   page.activeIn = function (source) {
-    const token = page.activeToken(), unit = page.unitFor(source, token);
+    const token = page.activeToken(),
+      unit = page.unitFor(source, token);
     return unit < 0 ? null : { unit, key: Boolean(token.key) };
   };
 
@@ -20,12 +21,15 @@
 
   // Sharp on dense screens, within what browsers allow a canvas to be.
   function scaleFor(width, height) {
-    const wanted = window.devicePixelRatio || 1, most = Math.sqrt(5e7 / (width * height));
+    const wanted = window.devicePixelRatio || 1,
+      most = Math.sqrt(5e7 / (width * height));
     return Math.max(0.5, Math.min(wanted, most, 30000 / Math.max(width, height)));
   }
 
   function contextOf(canvas, { width, height }) {
-    const scale = scaleFor(width, height), w = Math.round(width * scale), h = Math.round(height * scale);
+    const scale = scaleFor(width, height),
+      w = Math.round(width * scale),
+      h = Math.round(height * scale);
     if (canvas.width !== w || canvas.height !== h) {
       canvas.width = w;
       canvas.height = h;
@@ -45,9 +49,16 @@
   }
 
   function drawOver(figure) {
-    const view = page.view(), active = page.activeIn(figure.source);
+    const view = page.view(),
+      active = page.activeIn(figure.source);
     const hit = pointed && pointed.figure === figure ? pointed.hit : null;
-    view.over(page.canvasSurface(contextOf(figure.upper, figure.layout)), figure.source, figure.layout, active, hit);
+    view.over(
+      page.canvasSurface(contextOf(figure.upper, figure.layout)),
+      figure.source,
+      figure.layout,
+      active,
+      hit
+    );
     figure.lower.classList.toggle('is-dim', view.dims(active, figure.layout));
     figure.upper.classList.toggle('is-pointing', Boolean(hit));
   }
@@ -61,7 +72,9 @@
     times.push(performance.now() - start);
     if (times.length > 240) times.shift();
   }
-  page.redrawOver = () => { frame = frame || requestAnimationFrame(overAll); };
+  page.redrawOver = () => {
+    frame = frame || requestAnimationFrame(overAll);
+  };
 
   // ---- Pointer --------------------------------------------------------------
 
@@ -70,7 +83,10 @@
   }
 
   page.setHover = function (token, at = null) {
-    const same = sameToken(token, hover) && JSON.stringify(at?.hit) === JSON.stringify(pointed?.hit) && at?.figure === pointed?.figure;
+    const same =
+      sameToken(token, hover) &&
+      JSON.stringify(at?.hit) === JSON.stringify(pointed?.hit) &&
+      at?.figure === pointed?.figure;
     hover = token;
     pointed = at;
     if (!same) page.redrawOver();
@@ -80,22 +96,29 @@
     const box = figure.upper.getBoundingClientRect();
     return page.view().hit(figure.source, figure.layout, event.clientX - box.left, event.clientY - box.top);
   }
-  const tokenAt = (figure, hit) => hit && hit.unit !== undefined ? page.tokenOf(figure.source, hit.unit, hit.key) : null;
+  const tokenAt = (figure, hit) =>
+    hit && hit.unit !== undefined ? page.tokenOf(figure.source, hit.unit, hit.key) : null;
 
   function showTip(text, event) {
     const tip = page.byId('tooltip');
     tip.hidden = !text;
     if (!text) return;
     tip.textContent = text;
-    const x = event.clientX + 14, y = event.clientY + 16, { offsetWidth: w, offsetHeight: h } = tip;
+    const x = event.clientX + 14,
+      y = event.clientY + 16,
+      { offsetWidth: w, offsetHeight: h } = tip;
     tip.style.left = `${page.clamp(x, 4, Math.max(4, innerWidth - w - 6))}px`;
     tip.style.top = `${y + h > innerHeight ? Math.max(4, event.clientY - h - 12) : y}px`;
   }
-  page.hideTip = () => { page.byId('tooltip').hidden = true; };
+  page.hideTip = () => {
+    page.byId('tooltip').hidden = true;
+  };
 
   function onMove(figure, event) {
-    const hit = hitAt(figure, event), view = page.view();
-    page.setHover(tokenAt(figure, hit), hit ? { figure, hit } : null);
+    const hit = hitAt(figure, event),
+      view = page.view();
+    const steady = view.steady && view.steady(figure.layout);
+    page.setHover(steady ? null : tokenAt(figure, hit), hit ? { figure, hit } : null);
     showTip(hit && view.tip ? view.tip(figure.source, hit, figure.layout) : null, event);
   }
 
@@ -105,41 +128,58 @@
   }
 
   function onClick(figure, event) {
-    const hit = hitAt(figure, event), token = tokenAt(figure, hit), view = page.view();
-    if (!hit) {
-      page.set({ token: null });
-      return;
-    }
-    if (view.click) {
-      page.hideTip();
-      hover = pointed = null;
-      view.click(hit, figure.source);
-    }
-    if (token && !(view.click && page.get().expanded))
-      page.set({ token: sameToken(token, page.get().token) ? null : token });
+    const hit = hitAt(figure, event),
+      token = tokenAt(figure, hit),
+      view = page.view(),
+      finger = figure.pointer === 'touch';
     // A finger has no hover: what it touches shows its number until the next touch.
-    if (event.pointerType === 'touch') onMove(figure, event);
+    if (finger) page.setHover(null, hit ? { figure, hit } : null);
+    if (finger || !hit) showTip(hit && view.tip ? view.tip(figure.source, hit, figure.layout) : null, event);
+    if (!hit) page.set({ token: null });
+    else if (view.click && view.click(hit, figure.source)) page.hideTip();
+    else if (token) page.set({ token: sameToken(token, page.get().token) ? null : token });
   }
 
   // ---- Figures --------------------------------------------------------------
 
   function caption(source) {
-    const view = page.view(), { run } = source, two = page.runs.length > 1;
+    const view = page.view(),
+      { run } = source,
+      two = page.runs.length > 1;
     const parts = [page.el('b', {}, view.describe(source))];
     if (source.signed) {
       parts.push(page.el('span', {}, 'A minus B'));
       if (source.left[0] + source.left[1] > 0)
-        parts.push(page.el('span', {}, `${page.many(source.units.length, 'place')} that both have; ${source.left[0]} only in A, ${source.left[1]} only in B`));
-    } else if (two) parts.push(page.el('span', {}, `${run.name}: `, page.el('bdi', {}, page.visible(run.text)), ` (${page.visible(run.model)})`));
+        parts.push(
+          page.el(
+            'span',
+            {},
+            `${page.many(source.units.length, 'place')} that both have; ${source.left[0]} only in A, ${source.left[1]} only in B`
+          )
+        );
+    } else if (two)
+      parts.push(
+        page.el(
+          'span',
+          {},
+          `${run.name}: `,
+          page.el('bdi', {}, page.visible(run.text)),
+          ` (${page.visible(run.model)})`
+        )
+      );
     return page.el('figcaption', {}, ...parts);
   }
 
   // What a picture is to those who do not see it.
   function describe(source) {
-    const view = page.view(), rows = source.queries.length, columns = source.keys.length;
-    return `${view.title} picture: ${view.describe(source)}${source.name ? `, ${source.name}` : ''}; ` +
-      `${page.many(rows, 'query').replace('querys', 'queries')} by ${page.many(columns, 'key')}. ` +
-      'The same numbers stand in the panel and in the table of this page; j and k choose a token.';
+    const view = page.view(),
+      rows = source.queries.length,
+      columns = source.keys.length;
+    return (
+      `${view.title} picture: ${view.describe(source)}${source.name ? `, ${source.name}` : ''}; ` +
+      `${page.many(rows, 'query', 'queries')} by ${page.many(columns, 'key')}. ` +
+      'The same numbers stand in the panel and in the table of this page; j and k choose a token.'
+    );
   }
 
   function makeFigure(source) {
@@ -149,21 +189,33 @@
     const box = page.el('div', { class: 'scroller' }, canvases);
     const node = page.el('figure', {}, caption(source), box);
     const figure = { source, lower, upper, box, node };
-    upper.addEventListener('pointermove', event => { if (event.pointerType !== 'touch') onMove(figure, event); });
-    upper.addEventListener('pointerleave', event => { if (event.pointerType !== 'touch') onLeave(); });
+    upper.addEventListener('pointerdown', event => {
+      figure.pointer = event.pointerType;
+    });
+    upper.addEventListener('pointermove', event => {
+      if (event.pointerType !== 'touch') onMove(figure, event);
+    });
+    upper.addEventListener('pointerleave', event => {
+      if (event.pointerType !== 'touch') onLeave();
+    });
     upper.addEventListener('click', event => onClick(figure, event));
     return figure;
   }
 
   // Draws everything anew.
   page.drawStage = function () {
-    const view = page.view(), sources = page.figureSources(), holder = page.byId('figures');
+    const view = page.view(),
+      sources = page.figureSources(),
+      holder = page.byId('figures');
     hover = pointed = null;
     page.hideTip();
     page.byId('stage').classList.toggle('is-wide', Boolean(view.wide && view.wide()));
     holder.classList.toggle('two', sources.length > 1);
     figures = sources.map(makeFigure);
-    const focused = document.activeElement && holder.contains(document.activeElement) ? document.activeElement.dataset.sort : null;
+    const focused =
+      document.activeElement && holder.contains(document.activeElement)
+        ? document.activeElement.dataset.sort
+        : null;
     holder.replaceChildren(...figures.map(f => f.node));
     figures.forEach(figure => {
       drawBase(figure);
@@ -183,10 +235,17 @@
   page.figures = () => figures;
 
   // For tests: what was drawn last, and how long hovers took to draw.
-  page.drawn = () => figures.map(({ source, layout }) => ({
-    view: page.view().name, units: source.units.map(u => u.label), queries: [...source.queries], keys: [...source.keys],
-    width: layout.width, height: layout.height, active: page.activeIn(source), describe: page.view().describe(source),
-    ...page.view().record(layout, source)
-  }));
+  page.drawn = () =>
+    figures.map(({ source, layout }) => ({
+      view: page.view().name,
+      units: source.units.map(u => u.label),
+      queries: [...source.queries],
+      keys: [...source.keys],
+      width: layout.width,
+      height: layout.height,
+      active: page.activeIn(source),
+      describe: page.view().describe(source),
+      ...page.view().record(layout, source)
+    }));
   page.hoverTimes = () => [...times];
 })(window.bertsql);

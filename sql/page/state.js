@@ -5,11 +5,14 @@
 
   const views = ['head', 'model', 'neuron', 'matrix', 'statistics', 'rollout'];
   const listeners = [];
-  let defaults, current, written = null, timer = 0;
+  let defaults,
+    current,
+    written = null,
+    timer = 0;
 
   // How each field is read from the fragment; what does not fit is left out.
-  const integer = high => text => /^\d{1,6}$/.test(text) && Number(text) <= high() ? Number(text) : undefined;
-  const oneOf = list => text => list.includes(text) ? text : undefined;
+  const integer = high => text => (/^\d{1,6}$/.test(text) && Number(text) <= high() ? Number(text) : undefined);
+  const oneOf = list => text => (list.includes(text) ? text : undefined);
   const flag = text => ({ 0: false, 1: true })[text];
   const fields = {
     view: oneOf(views),
@@ -20,22 +23,39 @@
       return list.includes(undefined) ? undefined : list.sort((a, b) => a - b);
     },
     token: text => {
-      const m = /^([ab])(\d{1,6})(k?)$/.exec(text), run = m && page.runs['ab'.indexOf(m[1])];
-      return run && Number(m[2]) < run.count ? { run: run.index, index: Number(m[2]), key: m[3] === 'k' } : undefined;
+      const m = /^([ab])(\d{1,6})(k?)$/.exec(text),
+        run = m && page.runs['ab'.indexOf(m[1])];
+      return run && Number(m[2]) < run.count
+        ? { run: run.index, index: Number(m[2]), key: m[3] === 'k' }
+        : undefined;
     },
     filter: oneOf(['all', 'aa', 'ab', 'ba', 'bb']),
-    words: flag, special: flag, renormalize: flag, expanded: flag, zoom: flag, descending: flag,
-    min: text => /^(0|1|0?\.\d{1,4})$/.test(text) ? Number(text) : undefined,
+    words: flag,
+    special: flag,
+    renormalize: flag,
+    expanded: flag,
+    zoom: flag,
+    descending: flag,
+    min: text => (/^(0|1|0?\.\d{1,4})$/.test(text) ? Number(text) : undefined),
     top: integer(() => 1000),
     theme: oneOf(['auto', 'light', 'dark']),
     show: oneOf(['both', 'a', 'b', 'difference']),
     thumbs: oneOf(['lines', 'matrix']),
-    sort: text => /^[a-z_]{1,20}$/.test(text) ? text : undefined
+    sort: text => (/^[a-z_]{1,20}$/.test(text) ? text : undefined)
   };
 
-  const asText = value => value === true ? '1' : value === false ? '0' : value === null ? ''
-    : Array.isArray(value) ? value.join(',')
-      : typeof value === 'object' ? 'ab'[value.run] + value.index + (value.key ? 'k' : '') : String(value);
+  const asText = value =>
+    value === true
+      ? '1'
+      : value === false
+        ? '0'
+        : value === null
+          ? ''
+          : Array.isArray(value)
+            ? value.join(',')
+            : typeof value === 'object'
+              ? 'ab'[value.run] + value.index + (value.key ? 'k' : '')
+              : String(value);
 
   page.mostLayers = () => Math.max(...page.runs.map(run => run.layers));
   page.mostHeads = () => Math.max(...page.runs.map(run => run.heads));
@@ -50,8 +70,10 @@
   }
 
   function fragment() {
-    return Object.keys(fields).filter(key => asText(current[key]) !== asText(defaults[key]))
-      .map(key => `${key}=${encodeURIComponent(asText(current[key])).replace(/%2C/g, ',')}`).join('&');
+    return Object.keys(fields)
+      .filter(key => asText(current[key]) !== asText(defaults[key]))
+      .map(key => `${key}=${encodeURIComponent(asText(current[key])).replace(/%2C/g, ',')}`)
+      .join('&');
   }
 
   // Browsers slow pages down that write their address at every step of a slider.
@@ -66,16 +88,32 @@
     if (location.hash.slice(1) === written) return;
     try {
       history.replaceState(null, '', written === '' ? location.pathname + location.search : '#' + written);
-    } catch (refused) { /* a frame without an address of its own: the state lives on without it */ }
+    } catch (refused) {
+      /* a frame without an address of its own: the state lives on without it */
+    }
   };
 
   page.startState = function () {
     const initial = page.data.initial;
     defaults = {
-      view: views[0], layer: 0, head: 0, heads: page.range(0, page.mostHeads()), token: null, filter: 'all',
-      words: false, special: true, renormalize: false, min: 0.02, top: 0, theme: 'auto',
-      show: page.runs.length > 1 ? 'both' : 'a', thumbs: 'lines', zoom: false, expanded: false,
-      sort: 'layer', descending: false
+      view: views[0],
+      layer: 0,
+      head: 0,
+      heads: page.range(0, page.mostHeads()),
+      token: null,
+      filter: 'all',
+      words: false,
+      special: true,
+      renormalize: false,
+      min: 0.02,
+      top: 0,
+      theme: 'auto',
+      show: page.runs.length > 1 ? 'both' : 'a',
+      thumbs: 'lines',
+      zoom: false,
+      expanded: false,
+      sort: 'layer',
+      descending: false
     };
     for (const key of Object.keys(initial)) if (initial[key] !== null) defaults[key] = initial[key];
     if (initial.head !== null) defaults.heads = [initial.head];

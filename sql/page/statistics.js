@@ -24,14 +24,17 @@
 
   // weights [n, n] in the units given.
   page.summarize = function (weights, units) {
-    const n = units.length, s = Object.fromEntries(page.statisticColumns.map(([name]) => [name, 0]));
+    const n = units.length,
+      s = Object.fromEntries(page.statisticColumns.map(([name]) => [name, 0]));
     const best = new Array(n).fill(0);
-    let mass = 0, distance = 0, signed = 0;
+    let mass = 0,
+      distance = 0,
+      signed = 0;
     for (let i = 0; i < n; i++) {
       let largest = 0;
       for (let j = 0; j < n; j++) {
         const a = weights[i * n + j];
-        if (a > 0) s.entropy -= a * Math.log(a) / n;
+        if (a > 0) s.entropy -= (a * Math.log(a)) / n;
         if (a > weights[i * n + largest]) largest = j;
         if (units[j].separator) s.sep += a / n;
         if (units[j].punctuation) s.punct += a / n;
@@ -58,13 +61,17 @@
 
   // Of every head of a source, by layer and head: [{ layer, head, label, entropy, … }].
   page.statisticRows = function (source) {
-    const rows = [], { run, units } = source;
+    const rows = [],
+      { run, units } = source;
     for (let layer = 0; layer < run.layers; layer++)
       for (let head = 0; head < run.heads; head++) {
         const given = run.statistics[layer][head];
-        const values = source.plain && given
-          ? Object.fromEntries(page.statisticColumns.map(([name], i) => [name, given[i] === null ? NaN : given[i]]))
-          : page.summarize(source.matrix(layer, head), units);
+        const values =
+          source.plain && given
+            ? Object.fromEntries(
+                page.statisticColumns.map(([name], i) => [name, given[i] === null ? NaN : given[i]])
+              )
+            : page.summarize(source.matrix(layer, head), units);
         rows.push({ layer, head, label: run.labels[layer][head], ...values });
       }
     return rows;

@@ -5,7 +5,7 @@
 
   const family = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
   const font = (size, weight) => `${weight || 400} ${size}px ${family}`;
-  const steps = 12; // of opacity: lines of one step are stroked together
+  const steps = 24; // of opacity: lines of one step are stroked together
 
   // Lines {x1, y1, x2, y2, weight} by opacity. Curves leave and arrive level.
   function byStep(lines) {
@@ -13,8 +13,10 @@
     for (const line of lines) groups[Math.ceil(page.clamp(Math.abs(line.weight), 0, 1) * steps)].push(line);
     return groups;
   }
-  const opacityOf = step => 0.06 + 0.94 * Math.pow(step / steps, 0.8);
-  const widthOf = (step, most) => 0.6 + (most - 0.6) * step / steps;
+  // `faint` is for pictures of many heads, where small weights add up.
+  const opacityOf = (step, faint) =>
+    faint ? 0.02 + (0.9 * step) / steps : 0.05 + 0.95 * Math.pow(step / steps, 0.7);
+  const widthOf = (step, most) => 0.6 + ((most - 0.6) * step) / steps;
 
   page.canvasSurface = function (context) {
     return {
@@ -44,15 +46,15 @@
         }
         context.save();
         context.translate(x, y);
-        context.rotate(turn * Math.PI / 180);
+        context.rotate((turn * Math.PI) / 180);
         context.fillText(text, 0, 0);
         context.restore();
       },
-      lines(lines, color, { most = 3, curved = true } = {}) {
+      lines(lines, color, { most = 3, curved = true, faint = false } = {}) {
         context.strokeStyle = color;
         byStep(lines).forEach((group, step) => {
           if (group.length === 0) return;
-          context.globalAlpha = opacityOf(step);
+          context.globalAlpha = opacityOf(step, faint);
           context.lineWidth = widthOf(step, most);
           context.beginPath();
           for (const { x1, y1, x2, y2 } of group) {
@@ -80,7 +82,8 @@
     const canvas = document.createElement('canvas');
     canvas.width = columns;
     canvas.height = rows;
-    const context = canvas.getContext('2d'), image = context.createImageData(columns, rows);
+    const context = canvas.getContext('2d'),
+      image = context.createImageData(columns, rows);
     for (let i = 0, at = 0; i < rows; i++)
       for (let j = 0; j < columns; j++, at += 4) {
         const color = colorOf(i, j);
@@ -92,9 +95,13 @@
     return canvas;
   }
 
-  const escapeXml = text => text.replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`)
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
-      '\ufffd');
+  const escapeXml = text =>
+    text
+      .replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`)
+      .replace(
+        /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+        '\ufffd'
+      );
   const short = value => String(Math.round(value * 100) / 100);
 
   page.svgSurface = function () {
@@ -102,39 +109,59 @@
     const surface = {
       parts,
       rect(x, y, w, h, color, opacity = 1, radius = 0) {
-        parts.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="${color}"` +
-          (opacity < 1 ? ` opacity="${short(opacity)}"` : '') + (radius ? ` rx="${radius}"` : '') + '/>');
+        parts.push(
+          `<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="${color}"` +
+            (opacity < 1 ? ` opacity="${short(opacity)}"` : '') +
+            (radius ? ` rx="${radius}"` : '') +
+            '/>'
+        );
       },
       frame(x, y, w, h, color, width = 1) {
-        parts.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="none" ` +
-          `stroke="${color}" stroke-width="${width}"/>`);
+        parts.push(
+          `<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="none" ` +
+            `stroke="${color}" stroke-width="${width}"/>`
+        );
       },
       text(text, x, y, { color, size = 13, weight, align = 'left', turn = 0 } = {}) {
         const anchor = { left: 'start', right: 'end', center: 'middle' }[align];
-        parts.push(`<text x="${short(x)}" y="${short(y)}" fill="${color}" font-size="${size}" text-anchor="${anchor}" ` +
-          `dy=".35em"` + (weight ? ` font-weight="${weight}"` : '') +
-          (turn ? ` transform="rotate(${turn} ${short(x)} ${short(y)})"` : '') +
-          ` xml:space="preserve">${escapeXml(text)}</text>`);
+        parts.push(
+          `<text x="${short(x)}" y="${short(y)}" fill="${color}" font-size="${size}" text-anchor="${anchor}" ` +
+            `dy=".35em"` +
+            (weight ? ` font-weight="${weight}"` : '') +
+            (turn ? ` transform="rotate(${turn} ${short(x)} ${short(y)})"` : '') +
+            ` xml:space="preserve">${escapeXml(text)}</text>`
+        );
       },
-      lines(lines, color, { most = 3, curved = true } = {}) {
+      lines(lines, color, { most = 3, curved = true, faint = false } = {}) {
         byStep(lines).forEach((group, step) => {
           if (group.length === 0) return;
-          const d = group.map(({ x1, y1, x2, y2 }) => {
-            const mid = short((x1 + x2) / 2);
-            return `M${short(x1)} ${short(y1)}` + (curved ? `C${mid} ${short(y1)} ${mid} ${short(y2)} ` : 'L') +
-              `${short(x2)} ${short(y2)}`;
-          }).join('');
-          parts.push(`<path d="${d}" fill="none" stroke="${color}" stroke-opacity="${short(opacityOf(step))}" ` +
-            `stroke-width="${short(widthOf(step, most))}"/>`);
+          const d = group
+            .map(({ x1, y1, x2, y2 }) => {
+              const mid = short((x1 + x2) / 2);
+              return (
+                `M${short(x1)} ${short(y1)}` +
+                (curved ? `C${mid} ${short(y1)} ${mid} ${short(y2)} ` : 'L') +
+                `${short(x2)} ${short(y2)}`
+              );
+            })
+            .join('');
+          parts.push(
+            `<path d="${d}" fill="none" stroke="${color}" stroke-opacity="${short(opacityOf(step, faint))}" ` +
+              `stroke-width="${short(widthOf(step, most))}"/>`
+          );
         });
       },
       cells(x, y, w, h, rows, columns, colorOf, { image = rows * columns > 5000 } = {}) {
-        if (image) { // a rectangle each would take megabytes
-          parts.push(`<image x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" ` +
-            `preserveAspectRatio="none" image-rendering="pixelated" href="${cellImage(rows, columns, colorOf).toDataURL()}"/>`);
+        if (image) {
+          // a rectangle each would take megabytes
+          parts.push(
+            `<image x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" ` +
+              `preserveAspectRatio="none" image-rendering="pixelated" href="${cellImage(rows, columns, colorOf).toDataURL()}"/>`
+          );
           return;
         }
-        const cw = w / columns, ch = h / rows;
+        const cw = w / columns,
+          ch = h / rows;
         for (let i = 0; i < rows; i++)
           for (let j = 0; j < columns; j++) {
             const color = colorOf(i, j);
@@ -148,9 +175,11 @@
         return opacity;
       },
       document(width, height, title, description) {
-        return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
+        return (
+          `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
           `font-family="${escapeXml(family)}" role="img"><title>${escapeXml(title)}</title>` +
-          `<desc>${escapeXml(description)}</desc>\n${parts.join('\n')}\n</svg>\n`;
+          `<desc>${escapeXml(description)}</desc>\n${parts.join('\n')}\n</svg>\n`
+        );
       }
     };
     return surface;
@@ -171,7 +200,8 @@
   page.fitText = function (text, width, size) {
     if (page.textWidth(text, size) <= width) return text;
     const letters = [...text];
-    let low = 0, high = letters.length;
+    let low = 0,
+      high = letters.length;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
       if (page.textWidth(letters.slice(0, middle).join('') + '…', size) <= width) low = middle;

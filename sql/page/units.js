@@ -6,20 +6,28 @@
   // Units of a run: runs of tokens [first, last).
   page.unitsOf = function (run, { words, special }) {
     const spans = words ? run.words : run.tokens.map((t, i) => [i, i + 1, t.label]);
-    return spans.map(([first, last, label]) => {
-      const tokens = run.tokens.slice(first, last);
-      return {
-        first, last, label: page.visible(label), segment: tokens[0].segment, part: tokens[0].part,
-        special: tokens[0].special, separator: tokens.every(t => t.separator),
-        punctuation: tokens.every(t => t.punctuation)
-      };
-    }).filter(unit => special || !unit.special);
+    return spans
+      .map(([first, last, label]) => {
+        const tokens = run.tokens.slice(first, last);
+        return {
+          first,
+          last,
+          label: page.visible(label),
+          segment: tokens[0].segment,
+          part: tokens[0].part,
+          special: tokens[0].special,
+          separator: tokens.every(t => t.separator),
+          punctuation: tokens.every(t => t.punctuation)
+        };
+      })
+      .filter(unit => special || !unit.special);
   };
 
   // Weights of tokens [n, n] as weights of units [m, m]: summed over the keys of a
   // unit, averaged over its queries (Clark et al. 2019, section 4.1).
   page.mergeUnits = function (units, weights, n, renormalize) {
-    const m = units.length, out = new Float32Array(m * m);
+    const m = units.length,
+      out = new Float32Array(m * m);
     units.forEach((query, i) => {
       let sum = 0;
       units.forEach((key, j) => {
@@ -35,11 +43,14 @@
 
   // The longest common subsequence of two lists of units: pairs [i, j].
   page.alignUnits = function (a, b) {
-    const n = a.length, m = b.length, length = new Uint16Array((n + 1) * (m + 1));
+    const n = a.length,
+      m = b.length,
+      length = new Uint16Array((n + 1) * (m + 1));
     const same = (i, j) => a[i].label === b[j].label && a[i].part === b[j].part;
     for (let i = n - 1; i >= 0; i--)
       for (let j = m - 1; j >= 0; j--)
-        length[i * (m + 1) + j] = same(i, j) ? length[(i + 1) * (m + 1) + j + 1] + 1
+        length[i * (m + 1) + j] = same(i, j)
+          ? length[(i + 1) * (m + 1) + j + 1] + 1
           : Math.max(length[(i + 1) * (m + 1) + j], length[i * (m + 1) + j + 1]);
     const pairs = [];
     for (let i = 0, j = 0; i < n && j < m;) {
@@ -56,7 +67,9 @@
   page.rolloutOf = function (run, layer) {
     run.rollouts = run.rollouts || [];
     for (let l = run.rollouts.length; l <= layer; l++) {
-      const n = run.count, mean = new Float32Array(n * n), before = run.rollouts[l - 1];
+      const n = run.count,
+        mean = new Float32Array(n * n),
+        before = run.rollouts[l - 1];
       for (let h = 0; h < run.heads; h++) {
         const weights = run.weights(l, h);
         for (let i = 0; i < n * n; i++) mean[i] += weights[i] / run.heads;

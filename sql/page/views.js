@@ -10,7 +10,8 @@
 //   dims(active, layout)                      true: the base fades behind a highlight
 //   hit(source, layout, x, y)                 what is there: unit and key for a token,
 //                      layer and head for a head; null for nothing
-//   click(hit, source) where a click does more than choose the token
+//   click(hit, source) where a click may do more than choose the token: true if it did
+//   steady(layout)     true: pointing does not change the active token
 //   tip(source, hit, layout)                  text of the tooltip, or null
 //   matrix(source), describe(source)          the matrix [n, n] whose numbers stand beside
 //                      the picture, and its name
@@ -27,7 +28,7 @@
   page.view = () => list.find(view => view.name === page.get().view);
 
   // The sources of the figures: one, or two side by side.
-  page.figureSources = () => page.view().tokensOnly ? page.sources().tokens : page.sources().shown;
+  page.figureSources = () => (page.view().tokensOnly ? page.sources().tokens : page.sources().shown);
 
   // The mean of matrices [n, n].
   page.meanOf = function (matrices, n) {
