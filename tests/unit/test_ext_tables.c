@@ -295,8 +295,11 @@ static void test_impossible_joins(void **state) {
                "bert_tokens: needs a text");
   assert_error(db, "SELECT count(*) FROM bert_tokens(docs.body) LEFT JOIN docs",
                "bert_tokens: needs a text");
-  assert_error(db, "SELECT count(*) FROM docs RIGHT JOIN bert_tokens('a') ON docs.id = pos",
-               "bert_tokens: needs a text");
+  /* SQLite 3.40 does not offer constants here either; later versions do. */
+  char *answer = sqldb_answer(
+      db, "SELECT count(*) FROM docs RIGHT JOIN bert_tokens('a') ON docs.id = pos", NULL);
+  assert_true(strstr(answer, "bert_tokens: needs a text") != NULL || strcmp(answer, "3") == 0);
+  sqlite3_free(answer);
 }
 
 static void test_two_cursors(void **state) {
