@@ -407,7 +407,7 @@ static void unloading_leaves_running_queries_alone(void **state) {
   assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
   assert_answer(db, "SELECT bert_unload('m')", "m");
   for (int i = 0; i < 4; i++) assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-  assert_string_equal(sqlite3_column_text(statement, 0), "[SEP]");
+  assert_string_equal((const char *)sqlite3_column_text(statement, 0), "[SEP]");
   assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
   sqlite3_finalize(statement);
   sqldb_close(db);
