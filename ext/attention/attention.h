@@ -76,6 +76,7 @@ typedef struct inspection {
   bert_text text, text_b;  /* copies; text_b.data is NULL without a pair */
   int truncated;           /* 1: the text was cut at the token limit */
   int layers, heads;
+  int words;               /* 1: the units are words */
   double temperature;
   struct kept_pass *kept;  /* what is shared; held */
 } inspection;
@@ -100,8 +101,8 @@ bert_status inspection_for_table(const char *function, const table_call *call, i
 
 /* ---- labels.c ------------------------------------------------------------ */
 
-/* What unit `u` of the view is called: the vocabulary's string of a token, the
-** slice of the text of a merged word, the name of a special token. From
+/* What unit `u` of the view is called: the vocabulary's string of a token; where
+** units are words, the slice of the text, and the token of a special one. From
 ** sqlite3_malloc64, NUL-terminated valid UTF-8 (what is not is U+FFFD), *size
 ** without the NUL; NULL when out of memory. */
 char *inspection_label(const inspection *i, size_t u, size_t *size);

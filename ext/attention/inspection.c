@@ -125,6 +125,7 @@ static bert_status fill(inspection *i, const inspection_options *o, bert_error *
   i->truncated = k->tokens->truncated;
   i->layers = d->layers;
   i->heads = d->heads;
+  i->words = o->words;
   i->temperature = o->temperature;
   return bert_view_make(k->model->model, k->tokens, &view, &i->view, error);
 }

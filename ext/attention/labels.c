@@ -25,10 +25,12 @@ static void append_text(sqlite3_str *out, const char *text, size_t size) {
   }
 }
 
+/* Words are shown as they are written, also those of one token, which the
+** vocabulary may have in lower case or not at all. */
 char *inspection_label(const inspection *i, size_t u, size_t *size) {
   const bert_unit *unit = &i->view->units[u];
   sqlite3_str *out = sqlite3_str_new(NULL);
-  if (unit->last - unit->first > 1) {
+  if (i->words && !unit->special) {
     bert_text text = unit->segment == 1 ? i->text_b : i->text;
     append_text(out, text.data + unit->start, unit->stop - unit->start);
   } else {

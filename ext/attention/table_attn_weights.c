@@ -39,7 +39,6 @@ typedef struct weights_cursor {
   axis axes[AXES];
   label_cache labels;
   int whole; /* 1: weights only come as a whole head */
-  int words;
   block weights, scores;
 } weights_cursor;
 
@@ -74,8 +73,7 @@ static bert_status weights_start(void *cursor, const table_call *call, bert_erro
   if (status == BERT_OK)
     status = narrow(&c->axes[HEAD], call->arguments[ARGUMENT_HEAD], "head", error);
   axes_begin(c->axes, AXES);
-  c->words = o.inspect.words;
-  c->whole = c->words || c->seen->view->renormalize;
+  c->whole = c->seen->words || c->seen->view->renormalize;
   return status;
 }
 
@@ -171,7 +169,7 @@ static bert_status weights_column(void *cursor, sqlite3_context *context, int co
   case COLUMN_WEIGHT: return result_number(context, c, &c->weights, error);
   case COLUMN_SCORE:
     /* A word made of several tokens has no score of its own: NULL. */
-    return c->words ? BERT_OK : result_number(context, c, &c->scores, error);
+    return c->seen->words ? BERT_OK : result_number(context, c, &c->scores, error);
   case COLUMN_TRUNCATED: sqlite3_result_int(context, c->seen->truncated); break;
   default: break;
   }

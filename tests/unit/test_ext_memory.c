@@ -103,6 +103,10 @@ static void sweep_statement(sqlite3 *db, const sweep *s) {
   sqlite3_free(expected);
 }
 
+/* Takes the place of the pass that the connection keeps, so that the next
+** statement runs the model again. */
+#define OTHER_TEXT "SELECT attn_weights('other', 0, 0)"
+
 static void every_allocation_of_a_function_may_fail(void **state) {
   (void)state;
   static const sweep sweeps[] = {
@@ -116,7 +120,15 @@ static void every_allocation_of_a_function_may_fail(void **state) {
        NULL},
       {"SELECT bert_similarity(value, 'time') FROM json_each('[\"a\", \"b\", \"c\"]')", NULL},
       {"SELECT bert_similarity(value, 'time', '{\"dims\": 9}') FROM json_each('[1, 2, 3]')", NULL},
-      {"SELECT bert_token_count('time flies', 'm'), bert_is_truncated('time')", NULL}};
+      {"SELECT bert_token_count('time flies', 'm'), bert_is_truncated('time')", NULL},
+      {"SELECT attn_weights('time flies', 0, 0)", OTHER_TEXT},
+      {"SELECT attn_weights('an unaffable fly', 5, 11, '{\"words\":true,\"special\":false,"
+       "\"renormalize\":true,\"text_b\":\"b\",\"temperature\":2,\"format\":\"blob\"}')",
+       OTHER_TEXT},
+      {"SELECT self_attention('[[1,2],[3,4]]', '{\"w_q\":[[1],[2]],\"w_k\":[[1],[2]],\"mask\":[1,0],"
+       "\"causal\":true,\"scale\":2}')",
+       NULL},
+      {"SELECT self_attention('[[1,2],[3,4]]'), positional_encoding(3, 3)", NULL}};
   long before = blocks;
   sqlite3 *db = sqldb_open(NULL);
   assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
@@ -131,7 +143,9 @@ static void every_allocation_of_an_error_may_fail(void **state) {
   static const char *const statements[] = {
       "SELECT bert_embed('x', 'nobody')", "SELECT bert_embed('x', 'm', '{\"dim\": 1}')",
       "SELECT bert_dot('[1,2]', '[1]')", "SELECT bert_load('models/nowhere')",
-      "SELECT bert_set('speed', 1)"};
+      "SELECT bert_set('speed', 1)", "SELECT attn_weights('x', 0, 99)",
+      "SELECT attn_weights('x', NULL, 0)", "SELECT self_attention('[[1],[1,2]]')",
+      "SELECT self_attention('[[1]]', '{\"mask\":[[0]]}')", "SELECT positional_encoding(0, 1)"};
   long before = blocks;
   sqlite3 *db = sqldb_open(NULL);
   assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");

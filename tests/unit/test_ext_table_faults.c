@@ -146,6 +146,16 @@ static void test_faults(void **state) {
       "(x''00'', "
       "NULL)', '{\"dims\":8}')",
       "INSERT INTO sink SELECT key, n_tokens FROM bert_embed_rows('VALUES (1, ''a b''), (2, 3)')",
+      "SELECT q_token, k_token, weight, score FROM attn_weights('time flies', 0, 1)",
+      "SELECT q_token, weight FROM attn_weights('an unaffable', 0, 1, '{\"words\":true,"
+      "\"special\":false,\"renormalize\":true,\"text_b\":\"b\"}')",
+      "SELECT entropy, norm_mean, label FROM attn_heads('time', '{\"words\":true}') WHERE layer = 2",
+      "SELECT k_token, weight FROM attn_rollout('time', '{\"special\":false}') WHERE layer = 1",
+      "SELECT q, k, product FROM attn_neurons('time', 0, 0) WHERE q_pos = 0 AND k_pos = 1",
+      "SELECT h.head, w.weight FROM attn_heads('a') h, attn_weights('b', h.layer, h.head) w WHERE "
+      "h.layer = 1 AND w.q_pos = 0 AND h.head < 2",
+      "SELECT * FROM attn_neurons('a', 0, NULL)",
+      "SELECT * FROM attn_weights('a', 9)",
       "SELECT * FROM bert_hidden('a', 'b')",
       "SELECT * FROM bert_tokens",
       "SELECT * FROM bert_embed_rows('VALUES (1, 2), (3, ''a b'')', "

@@ -1,0 +1,20 @@
+/*
+** checkpoint.h: model directories made for a test: one with many layers and
+** heads, one with a weight that is no number.
+*/
+#ifndef BERT_TESTS_CHECKPOINT_H
+#define BERT_TESTS_CHECKPOINT_H
+
+#include <stddef.h>
+
+enum { DEEP_LAYERS = 12, DEEP_HEADS = 12, DEEP_HIDDEN = 48, DEEP_POSITIONS = 512 };
+
+/* A throw-away model of the shape above with random weights and the tokenizer of
+** tests/golden/families/bert-mean; freed with scratch_free. */
+char *checkpoint_deep(void);
+
+/* Puts `value` into number `index` of the tensor `name` of a copy made with
+** scratch_copy. */
+void checkpoint_spoil(const char *directory, const char *name, size_t index, float value);
+
+#endif
