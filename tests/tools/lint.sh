@@ -11,9 +11,9 @@ for tool in clang-tidy cppcheck; do
   }
 done
 
-sources=(encoder/*/*.c ext/*.c)
+sources=(encoder/*/*.c ext/*.c ext/*/*.c)
 tests=(tests/unit/*.c)
-headers=(encoder/*.h encoder/*/*.h ext/*.h)
+headers=(encoder/*.h encoder/*/*.h ext/*.h ext/*/*.h)
 status=0
 
 # The file names of the sources are unique, so that a name alone says which.

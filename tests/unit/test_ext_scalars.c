@@ -46,12 +46,15 @@ static void every_function_is_registered(void **state) {
   assert_answer(db,
                 "SELECT name, group_concat(narg), (flags & 0x800) <> 0, (flags & 0x200000) <> 0, "
                 "(flags & 0x80000) <> 0 FROM (SELECT * FROM pragma_function_list WHERE name LIKE "
-                "'bert%' ORDER BY name, narg) GROUP BY name",
-                "bert_cosine|2|1|1|0\nbert_dot|2|1|1|0\nbert_embed|1,2,3|1|1|0\n"
+                "'bert%' OR name LIKE 'attn%' OR name IN ('self_attention', "
+                "'positional_encoding') ORDER BY name, narg) GROUP BY name",
+                "attn_heatmap|3,4|1|1|0\nattn_html|1,2|1|1|0\nattn_svg|3,4|1|1|0\n"
+                "attn_weights|3,4|1|1|0\nbert_cosine|2|1|1|0\nbert_dot|2|1|1|0\nbert_embed|1,2,3|1|1|0\n"
                 "bert_info|0|0|1|0\nbert_is_truncated|1,2|1|1|0\nbert_json|1|1|1|0\n"
                 "bert_l2|2|1|1|0\nbert_load|1,2,3|0|0|1\nbert_set|2|0|0|1\n"
                 "bert_similarity|2,3|1|1|0\nbert_token_count|1,2|1|1|0\nbert_unload|1|0|0|1\n"
-                "bert_vector|1|1|1|0\nbert_version|0|1|1|0");
+                "bert_vector|1|1|1|0\nbert_version|0|1|1|0\npositional_encoding|2|1|1|0\n"
+                "self_attention|1,2|1|1|0");
 }
 
 static void info_is_json(void **state) {
