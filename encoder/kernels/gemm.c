@@ -60,7 +60,7 @@ static int fits_blas(size_t rows, size_t cols, size_t depth, size_t ldx, size_t 
 static int prefers_blas(const kernels *set, size_t rows) {
   int use = atomic_load(&use_blas);
   if (use >= 0) return use;
-  return strcmp(set->name, "scalar") == 0 && rows >= 4;
+  return strcmp(set->name, "scalar") == 0 && rows >= 6;
 }
 
 /* y starts as the bias, which the product is then added to. */

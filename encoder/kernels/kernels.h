@@ -5,6 +5,7 @@
 **   kernels_avx2.c    AVX2 and FMA
 **   kernels_avx512.c  AVX-512 F, VL, BW, DQ
 **   kernels_neon.c    ARM NEON, where the target is ARM
+**   vector_*.h        the operations of these three, written once for all
 **   dispatch.c        which set this processor runs; BERTSQL_KERNELS
 **   cpu.c             what the processor has (cpuid, xgetbv)
 **   gemm.c            large products through OpenBLAS, the only file that

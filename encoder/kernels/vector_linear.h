@@ -87,86 +87,83 @@ static dot_tile_function *const dot_tiles[TILE_ROWS + 1] = {
 #endif
 };
 
-/* What one tile after another is made from: x[rows, depth; ldx] with rows <=
-** TILE_ROWS, w[cols, depth; ldw], bias[cols] or NULL, y[rows, cols; ldy]. */
-typedef struct tile_row {
+/* The whole product, as in kernels.h, in `tiles` rows of tiles. */
+typedef struct product {
   const float *x, *w, *bias;
   float *y;
-  size_t rows, cols, depth, ldx, ldw, ldy;
-} tile_row;
+  size_t rows, cols, depth, ldx, ldw, ldy, tiles;
+} product;
 
-/* The tile at column c, the depth from d to d + n. At the right edge a whole
-** tile is made beside y, and the columns that exist are copied. */
-static void run_tile(const tile_row *t, size_t c, size_t d, size_t n, V *sums) {
+/* The tile in row t of tiles and from column c, the depth from d to d + n. At
+** the right edge a whole tile is made beside y, and the columns that exist are
+** copied. */
+static void run_tile(const product *p, size_t t, size_t c, size_t d, size_t n, V *sums) {
   static const float no_bias[TILE_COLS];
-  size_t width = t->cols - c < TILE_COLS ? t->cols - c : TILE_COLS;
+  size_t r = t * p->rows / p->tiles; /* heights differ by one at most */
+  size_t height = (t + 1) * p->rows / p->tiles - r;
+  size_t width = p->cols - c < TILE_COLS ? p->cols - c : TILE_COLS;
   const V *before = d > 0 ? sums : NULL;
-  V *after = d + n < t->depth ? sums : NULL;
-  const float *bias = t->bias != NULL ? t->bias + c : no_bias;
+  V *after = d + n < p->depth ? sums : NULL;
+  const float *x = p->x + r * p->ldx + d, *bias = p->bias != NULL ? p->bias + c : no_bias;
+  float *y = p->y + r * p->ldy + c;
   w_rows w;
   for (size_t i = 0; i < TILE_COLS; i++) {
-    w.row[i] = t->w + (c + (i < width ? i : width - 1)) * t->ldw + d;
+    w.row[i] = p->w + (c + (i < width ? i : width - 1)) * p->ldw + d;
   }
   if (width == TILE_COLS) {
-    dot_tiles[t->rows](t->x + d, t->ldx, &w, n, before, after, bias, t->y + c, t->ldy);
+    dot_tiles[height](x, p->ldx, &w, n, before, after, bias, y, p->ldy);
     return;
   }
   float start[TILE_COLS] = {0}, out[TILE_ROWS][TILE_COLS];
   for (size_t i = 0; i < width; i++) start[i] = bias[i];
-  dot_tiles[t->rows](t->x + d, t->ldx, &w, n, before, after, start, out[0], TILE_COLS);
-  for (size_t r = 0; after == NULL && r < t->rows; r++) {
-    for (size_t i = 0; i < width; i++) t->y[r * t->ldy + c + i] = out[r][i];
+  dot_tiles[height](x, p->ldx, &w, n, before, after, start, out[0], TILE_COLS);
+  for (size_t i = 0; after == NULL && i < height; i++) {
+    for (size_t j = 0; j < width; j++) y[i * p->ldy + j] = out[i][j];
   }
 }
 
-/* A few tiles side by side, one block of depth after the other: DEPTH_BLOCK terms
-** of their rows of x stay in the first-level cache, and the sums wait on the
-** stack. */
-static void run_tile_row(const tile_row *t) {
-  enum { TILES = 8 };
-  V sums[TILES][TILE_ROWS * TILE_COLS];
-  for (size_t first = 0; first < t->cols; first += TILES * TILE_COLS) {
-    size_t d = 0;
-    do {
-      size_t n = t->depth - d < DEPTH_BLOCK ? t->depth - d : DEPTH_BLOCK;
-      for (size_t i = 0; i < TILES && first + i * TILE_COLS < t->cols; i++) {
-        run_tile(t, first + i * TILE_COLS, d, n, sums[i]);
-      }
-      d += n;
-    } while (d < t->depth);
-  }
+/* Three loops keep the caches in use, and none changes a sum:
+**   a panel of columns, whose rows of w stay in the second-level cache while all
+**   rows of x pass;
+**   a group of rows of tiles, whose rows of x stay in the first-level cache while
+**   the panel passes, so that a row of w is fetched once for all of them;
+**   a block of depth, so that the rows of x of one tile at least do fit there.
+**   The sums of the tiles that are open between blocks, at most OPEN_TILES, wait
+**   on the stack. */
+enum { PANEL_BYTES = 256 * 1024, GROUP_BYTES = 26 * 1024, OPEN_TILES = 8 };
+
+/* The tiles in rows t to t_end and columns c to c_end: at most OPEN_TILES. */
+static void run_tiles(const product *p, size_t t, size_t t_end, size_t c, size_t c_end) {
+  V sums[OPEN_TILES][TILE_ROWS * TILE_COLS];
+  size_t d = 0;
+  do {
+    size_t n = p->depth - d < DEPTH_BLOCK ? p->depth - d : DEPTH_BLOCK, open = 0;
+    for (size_t col = c; col < c_end; col += TILE_COLS) {
+      for (size_t row = t; row < t_end; row++) run_tile(p, row, col, d, n, sums[open++]);
+    }
+    d += n;
+  } while (d < p->depth);
 }
 
-/* A panel is the rows of w that are used again and again while the rows of x
-** pass by: small enough to stay in the second-level cache. Where x itself is
-** small it stays in the first-level cache instead, and w passes once. */
-enum { PANEL_BYTES = 256 * 1024, SMALL_X_BYTES = 24 * 1024 };
-
-static size_t panel_cols(size_t rows, size_t depth) {
-  size_t row_bytes = depth * sizeof(float) + 1;
-  if (rows * row_bytes <= SMALL_X_BYTES) return TILE_COLS;
-  size_t cols = PANEL_BYTES / row_bytes / TILE_COLS * TILE_COLS;
-  return cols > TILE_COLS ? cols : TILE_COLS;
+INLINE size_t clamp(size_t low, size_t value, size_t high) {
+  return value < low ? low : value > high ? high : value;
 }
 
 static void linear(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
                    float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
-  size_t panel = panel_cols(rows, depth);
-  size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+  product p = {x, w, bias, y, rows, cols, depth, ldx, ldw, ldy, (rows + TILE_ROWS - 1) / TILE_ROWS};
+  size_t block = (depth < DEPTH_BLOCK ? depth : DEPTH_BLOCK) * sizeof(float) + 1;
+  size_t fit = GROUP_BYTES / block; /* rows of x, and of w for one tile */
+  size_t group = clamp(1, fit > TILE_COLS ? (fit - TILE_COLS) / TILE_ROWS : 1, OPEN_TILES);
+  size_t strip = OPEN_TILES / group * TILE_COLS;
+  size_t panel = clamp(1, PANEL_BYTES / (depth * sizeof(float) + 1) / strip, cols) * strip;
   for (size_t first = 0; first < cols; first += panel) {
-    tile_row t = {.w = w + first * ldw,
-                  .bias = bias != NULL ? bias + first : NULL,
-                  .cols = cols - first < panel ? cols - first : panel,
-                  .depth = depth,
-                  .ldx = ldx,
-                  .ldw = ldw,
-                  .ldy = ldy};
-    size_t r = 0;
-    for (size_t rest = tiles; rest > 0; rest--, r += t.rows) {
-      t.rows = (rows - r + rest - 1) / rest; /* the heights differ by one at most */
-      t.x = x + r * ldx;
-      t.y = y + r * ldy + first;
-      run_tile_row(&t);
+    size_t stop = cols - first < panel ? cols : first + panel;
+    for (size_t t = 0; t < p.tiles; t += group) {
+      size_t t_end = p.tiles - t < group ? p.tiles : t + group;
+      for (size_t c = first; c < stop; c += strip) {
+        run_tiles(&p, t, t_end, c, stop - c < strip ? stop : c + strip);
+      }
     }
   }
 }
