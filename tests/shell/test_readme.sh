@@ -35,8 +35,9 @@ test_examples_print_what_is_shown() {
 # Functions and tables that the extension registers, by name.
 registered() {
   run_sqlite -cmd ".load bertsql" :memory: "
-    SELECT name FROM pragma_function_list WHERE name LIKE 'bert%' UNION
-    SELECT name FROM pragma_module_list WHERE name LIKE 'bert%'"
+    SELECT name FROM pragma_function_list WHERE name LIKE 'bert%' OR name LIKE 'attn%' OR
+      name IN ('self_attention', 'positional_encoding') UNION
+    SELECT name FROM pragma_module_list WHERE name LIKE 'bert%' OR name LIKE 'attn%'"
 }
 
 test_every_function_has_an_example() {
@@ -50,7 +51,7 @@ test_every_function_has_an_example() {
 
 test_no_function_is_described_that_does_not_exist() {
   names=$(registered)
-  for name in $(grep -oE '`bert_[a-z0-9_]+\(' README.md | tr -d '`(' | sort -u); do
+  for name in $(grep -oE '`(bert|attn)_[a-z0-9_]+\(' README.md | tr -d '`(' | sort -u); do
     grep -qx "$name" <<<"$names" || fail "README.md describes $name, which does not exist"
   done
 }
