@@ -1,6 +1,6 @@
 /*
 ** test_tokenizer.c: tokens against the reference, pairs and truncation, added
-** tokens, vocab.txt, hostile files, broken and endless texts, and memory.
+** tokens, broken text, vocab.txt.
 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,68 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pthread.h>
-
 #include <cmocka.h>
 
-#include "encoder/tokenizers/tokenizers.h"
-#include "faults.h"
 #include "golden.h"
 #include "scratch.h"
-
-static const char family[] = "tests/golden/families/bert-mean";
-
-static tokenizer *open_tokenizer(const char *directory, int lowercase) {
-  tokenizer *t = NULL;
-  bert_error error = {0};
-  assert_ok(tokenizer_open(directory, lowercase, &t, &error), &error);
-  return t;
-}
-
-static bert_text text_of(const char *text) {
-  return (bert_text){text, strlen(text)};
-}
-
-static bert_tokens *encode_bytes(const tokenizer *t, bert_text text, const bert_text *text_b,
-                                 size_t limit, int only_used) {
-  bert_tokens *tokens = NULL;
-  bert_error error = {0};
-  assert_ok(tokenizer_encode(t, text, text_b, limit, only_used, &tokens, &error), &error);
-  return tokens;
-}
-
-static bert_tokens *encode(const tokenizer *t, const char *text) {
-  return encode_bytes(t, text_of(text), NULL, SIZE_MAX, 0);
-}
-
-/* The tokens without special ones as "id:start-stop/word id:…". */
-static const char *describe(const bert_tokens *tokens, char *out, size_t size) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (size_t i = 0; i < tokens->count && used < size; i++)
-    if (!tokens->special[i])
-      used +=
-          (size_t)snprintf(out + used, size - used, "%s%d:%zu-%zu/%d", used == 0 ? "" : " ",
-                           tokens->ids[i], tokens->starts[i], tokens->stops[i], tokens->words[i]);
-  return out;
-}
-
-static void expect_tokens(const tokenizer *t, const char *text, const char *expected) {
-  char got[4096];
-  bert_tokens *tokens = encode(t, text);
-  describe(tokens, got, sizeof got);
-  if (strcmp(got, expected) != 0) fail_msg("\"%s\": %s, expected %s", text, got, expected);
-  tokens_free(tokens);
-}
-
-static int same_tokens(const bert_tokens *a, const bert_tokens *b) {
-  size_t n = a->count;
-  return n == b->count && memcmp(a->ids, b->ids, n * sizeof *a->ids) == 0 &&
-         memcmp(a->starts, b->starts, n * sizeof *a->starts) == 0 &&
-         memcmp(a->stops, b->stops, n * sizeof *a->stops) == 0 &&
-         memcmp(a->words, b->words, n * sizeof *a->words) == 0 &&
-         memcmp(a->segments, b->segments, n) == 0 && memcmp(a->special, b->special, n) == 0;
-}
+#include "token_checks.h"
 
 /* ---- Against the reference ----------------------------------------------- */
 
@@ -332,19 +275,6 @@ static void test_invalid_utf8(void **state) {
 
 /* ---- Added tokens ------------------------------------------------------------ */
 
-/* A copy of the small model whose tokenizer.json has one more added token. */
-static char *with_added(const char *content, const char *flags) {
-  char *directory = scratch_copy(family), token[256];
-  snprintf(token, sizeof token, "\"added_tokens\": [{\"id\": 1200, \"content\": \"%s\", %s}, ",
-           content, flags);
-  scratch_replace(directory, "tokenizer.json", "\"added_tokens\": [", token);
-  return directory;
-}
-
-#define FLAGS(single, left, right, normal)                                                         \
-  "\"single_word\": " #single ", \"lstrip\": " #left ", \"rstrip\": " #right                       \
-  ", \"normalized\": " #normal ", \"special\": false"
-
 static void check_added(const char *content, const char *flags, const char *text,
                         const char *expected) {
   char *directory = with_added(content, flags);
@@ -382,9 +312,9 @@ static void test_added_tokens(void **state) {
 /* ---- vocab.txt, lower case ---------------------------------------------------- */
 
 static void test_vocab_txt(void **state) {
-  char *directory = scratch_copy(family);
-  tokenizer *from_json = open_tokenizer(family, 0), *from_text;
-  golden g = golden_open(family);
+  char *directory = scratch_copy(SMALL_MODEL);
+  tokenizer *from_json = open_tokenizer(SMALL_MODEL, 0), *from_text;
+  golden g = golden_open(SMALL_MODEL);
   scratch_remove(directory, "tokenizer.json");
   for (int with_config = 1; with_config >= 0; with_config--) {
     if (!with_config) scratch_remove(directory, "tokenizer_config.json");
@@ -423,7 +353,7 @@ static void test_tokenizer_config(void **state) {
        "\"lstrip\": true, \"rstrip\": false, \"normalized\": false}}",
        "a [MASK]", "6:0-1/0 5:1-8/1"},
   };
-  char *directory = scratch_copy(family);
+  char *directory = scratch_copy(SMALL_MODEL);
   scratch_remove(directory, "tokenizer.json");
   scratch_write(directory, "vocab.txt", vocab, sizeof vocab - 1);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -438,7 +368,7 @@ static void test_tokenizer_config(void **state) {
 
 /* Lower case goes before the normalizer, not before the added tokens. */
 static void test_lowercase(void **state) {
-  char *directory = scratch_copy(family);
+  char *directory = scratch_copy(SMALL_MODEL);
   scratch_replace(directory, "tokenizer.json", "\"lowercase\": true", "\"lowercase\": false");
   tokenizer *cased = open_tokenizer(directory, 0), *lower = open_tokenizer(directory, 1);
   bert_tokens *a = encode(cased, "time [MASK] \xC3\xA9"),
@@ -449,167 +379,6 @@ static void test_lowercase(void **state) {
   tokenizer_close(cased);
   tokenizer_close(lower);
   scratch_free(directory);
-}
-
-/* ---- Long texts ------------------------------------------------------------------ */
-
-/* What the allocator has given out, and the most at one time. */
-static struct { uint64_t now, peak; } counted;
-
-static void *count_allocate(void *user, uint64_t bytes) {
-  uint64_t *block = malloc(bytes + 16);
-  if (block == NULL) return NULL;
-  block[0] = bytes;
-  counted.now += bytes;
-  if (counted.now > counted.peak) counted.peak = counted.now;
-  return block + 2;
-}
-
-static void count_release(void *user, void *block) {
-  uint64_t *start = (uint64_t *)block - 2;
-  counted.now -= start[0];
-  free(start);
-}
-
-enum { LONG_BYTES = 5000000 };
-
-/* LONG_BYTES of one pattern repeated, whole. */
-static char *repeat(const char *pattern, size_t *size) {
-  size_t n = strlen(pattern), count = LONG_BYTES / n;
-  char *text = malloc(count * n);
-  for (size_t i = 0; i < count; i++) memcpy(text + i * n, pattern, n);
-  *size = count * n;
-  return text;
-}
-
-/* Whatever a text of 5 MB is made of, 128 tokens of it take little memory. */
-static void test_bounded_memory(void **state) {
-  static const char *const patterns[] = {"word ",
-                                         "a",
-                                         "\xC3\xA9",
-                                         "\xCC\x81",
-                                         "e\xCC\x81",
-                                         " ",
-                                         "\x01",
-                                         ".",
-                                         "\xE4\xBD\xA0",
-                                         "[MASK]",
-                                         "[MASK] ",
-                                         "[",
-                                         "\xE3\x80\x80",
-                                         "\xFF",
-                                         "\xE2\x80\x8D",
-                                         "\xE1\xAD\x84",
-                                         "\xEA\xB0\x81",
-                                         "\xF0\x9D\x85\xA5",
-                                         "\xE3\x80\xAE\xCC\x81",
-                                         "\xF0\x9D\x85\xA0\xF0\x9D\x85\xAD"};
-  const bert_allocator counting = {count_allocate, count_release, NULL};
-  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
-  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-    for (int pair = 0; pair < 2; pair++) {
-      bert_text text;
-      char *bytes = repeat(patterns[i], &text.size);
-      text.data = bytes;
-      bert_set_allocator(&counting);
-      counted.now = counted.peak = 0;
-      bert_tokens *tokens = encode_bytes(t, text, pair ? &text : NULL, 128, 1);
-      assert_in_range(tokens->count, 2, 128);
-      tokens_free(tokens);
-      bert_set_allocator(NULL);
-      if (counted.peak > (pair ? 600000 : 60000))
-        fail_msg("pattern %zu takes %llu bytes", i, (unsigned long long)counted.peak);
-      assert_int_equal(counted.now, 0);
-      free(bytes);
-    }
-  }
-  tokenizer_close(t);
-}
-
-/* Only the used tokens are the used ones of all. */
-static void test_only_used(void **state) {
-  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
-  const char *text = "Unaffable words, and [MASK] more of them: supercalifragilistic!";
-  bert_tokens *all = encode(t, text);
-  for (size_t limit = 2; limit < all->count + 2; limit++) {
-    bert_tokens *used = encode_bytes(t, text_of(text), NULL, limit, 1);
-    bert_tokens *flagged = encode_bytes(t, text_of(text), NULL, limit, 0);
-    size_t expected = limit < all->count ? limit : all->count;
-    assert_int_equal(used->count, expected);
-    assert_int_equal(flagged->count, all->count);
-    assert_int_equal(flagged->used_count, expected);
-    assert_int_equal(used->truncated, limit < all->count);
-    assert_int_equal(flagged->truncated, limit < all->count);
-    assert_memory_equal(used->ids, all->ids, (expected - 1) * sizeof *all->ids);
-    assert_int_equal(used->ids[expected - 1], 102);
-    assert_int_equal(flagged->used[all->count - 1], 1); /* the closing token */
-    for (size_t i = 0; i + 1 < all->count; i++)
-      assert_int_equal(flagged->used[i], i + 1 < expected);
-    tokens_free(used);
-    tokens_free(flagged);
-  }
-  tokens_free(all);
-  tokenizer_close(t);
-}
-
-/* ---- Memory and threads -------------------------------------------------------------- */
-
-static bert_status open_and_close(void *user, bert_error *error) {
-  tokenizer *t = NULL;
-  bert_status status = tokenizer_open(user, 0, &t, error);
-  if (status != BERT_OK) assert_null(t);
-  tokenizer_close(t);
-  return status;
-}
-
-static bert_status encode_once(void *user, bert_error *error) {
-  bert_tokens *tokens = NULL;
-  bert_text b = text_of("and a second one \xC3\xA9");
-  bert_status status =
-      tokenizer_encode(user, text_of("time flies like an arrow, [MASK] fruit flies like a banana"),
-                       &b, 512, 0, &tokens, error);
-  tokens_free(tokens);
-  return status;
-}
-
-static void test_no_memory(void **state) {
-  char *directory = with_added("Foo Bar", FLAGS(true, true, true, true));
-  assert_true(faults_each(open_and_close, directory) > 10);
-  tokenizer *t = open_tokenizer(directory, 0);
-  assert_true(faults_each(encode_once, t) > 3);
-  tokenizer_close(t);
-  scratch_remove(directory, "tokenizer.json");
-  assert_true(faults_each(open_and_close, directory) > 10);
-  scratch_free(directory);
-}
-
-static void *encode_much(void *user) {
-  const char *text = "The quick brown f\xC3\xB6x [MASK] jumps over \xE4\xBD\xA0 lazy dogs.";
-  bert_tokens *first = NULL;
-  int same = 1;
-  tokenizer_encode(user, text_of(text), NULL, SIZE_MAX, 0, &first, NULL);
-  for (int i = 0; i < 2000; i++) {
-    bert_tokens *tokens = NULL;
-    if (tokenizer_encode(user, text_of(text), NULL, SIZE_MAX, 0, &tokens, NULL) != BERT_OK)
-      return NULL;
-    same = same && same_tokens(first, tokens);
-    tokens_free(tokens);
-  }
-  tokens_free(first);
-  return same ? user : NULL;
-}
-
-static void test_threads(void **state) {
-  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, encode_much, t), 0);
-  for (int i = 0; i < 4; i++) {
-    void *result = NULL;
-    pthread_join(threads[i], &result);
-    assert_ptr_equal(result, t);
-  }
-  tokenizer_close(t);
 }
 
 int main(void) {
@@ -624,10 +393,6 @@ int main(void) {
                                      cmocka_unit_test(test_added_tokens),
                                      cmocka_unit_test(test_vocab_txt),
                                      cmocka_unit_test(test_tokenizer_config),
-                                     cmocka_unit_test(test_lowercase),
-                                     cmocka_unit_test(test_bounded_memory),
-                                     cmocka_unit_test(test_only_used),
-                                     cmocka_unit_test(test_no_memory),
-                                     cmocka_unit_test(test_threads)};
+                                     cmocka_unit_test(test_lowercase)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

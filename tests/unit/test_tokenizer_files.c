@@ -275,7 +275,7 @@ static void test_mutations(void **state) {
   char *directory = new_directory();
   uint32_t seed = 7;
   int opened = 0;
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < 1000; round++) {
     char text[2 * sizeof whole];
     size_t size = sizeof whole - 1;
     bert_error error = {0};
@@ -293,7 +293,7 @@ static void test_mutations(void **state) {
     scratch_write(directory, "tokenizer.json", text, size);
     opened += try_tokenizer(directory, &error) == BERT_OK;
   }
-  assert_in_range(opened, 100, 2900);
+  assert_in_range(opened, 30, 970);
   scratch_free(directory);
 }
 
