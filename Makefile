@@ -194,8 +194,14 @@ sql_tests := tests/shell/test_sql.sh tests/shell/test_readme.sh tests/shell/test
 runtime = BERTSQL_PRELOAD=$$($(CC) -print-file-name=lib$1.so)
 
 .PHONY: test
-test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default ## build and run all tests
+test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default build/node/installed ## build and run all tests
 	$(call run,release,600,$(tests_release) $(shell_tests))
+
+# What drives Chromium in the tests of the page of attn_html.
+build/node/installed: tests/page/package-lock.json tests/page/package.json | $(installed)
+	@mkdir -p $(@D)
+	@cp tests/page/package.json tests/page/package-lock.json $(@D)
+	$(call say,NPM) npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error && touch $@
 
 .PHONY: asan
 asan: deps $(tests_asan) build/asan/bertsql.so model-default ## the tests with AddressSanitizer
@@ -222,6 +228,7 @@ valgrind: deps $(tests_release) build/bertsql.so model-default ## the tests unde
 sql-expected: build/bertsql.so model-default ## write tests/sql/*.out, the demo's and the README's outputs anew
 	@bash tests/shell/test_sql.sh --write
 	@bash tests/shell/test_demo.sh --write
+	@bash tests/shell/test_recipes.sh --write
 	@bash tests/shell/test_readme.sh --write
 	@git --no-pager diff --stat -- tests/sql tests/docs README.md
 

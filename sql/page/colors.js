@@ -46,17 +46,11 @@
   };
   page.weightColor = (weight, signed) => toHex(page.weightRgb(weight, signed));
 
-  // Ink or paper, whichever reads better on a colour.
+  // Black or white, whichever reads better on a colour: one of them always has a
+  // contrast above 4.5.
   page.inkOn = function (rgb) {
-    const light = ([r, g, b]) => {
-      const [x, y, z] = [r, g, b].map(v => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-      return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-    };
-    const l = light(rgb),
-      contrast = other => (Math.max(l, other) + 0.05) / (Math.min(l, other) + 0.05);
-    const ink = page.color('ink'),
-      paper = page.color('paper');
-    return contrast(light(parse(ink))) >= contrast(light(parse(paper))) ? ink : paper;
+    const [r, g, b] = rgb.map(v => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000000' : '#ffffff';
   };
 
   const dark = window.matchMedia('(prefers-color-scheme: dark)');

@@ -21,11 +21,7 @@
     record: layout => ({ lines: layout.lines, activeLines: layout.activeLines }),
     // The matrix that the numbers beside the picture speak of, and its name.
     matrix(source) {
-      const heads = this.heads(source);
-      return page.meanOf(
-        heads.map(head => source.matrix(this.layer(source), head)),
-        source.units.length
-      );
+      return source.meanOf(this.layer(source), this.heads(source));
     },
     describe(source) {
       const heads = this.heads(source),

@@ -34,21 +34,19 @@
   function linesOf(source, layout, weights, only, shift) {
     const n = source.units.length,
       lines = [];
-    source.queries.forEach((i, qi) => {
-      if (only && !only.key && only.unit !== i) return;
-      source.keys.forEach((j, kj) => {
-        if (only && only.key && only.unit !== j) return;
-        const weight = weights[i * n + j];
-        if (weight !== 0)
-          lines.push({
-            x1: layout.left,
-            y1: layout.y(qi) + shift,
-            x2: layout.right,
-            y2: layout.y(kj) + shift,
-            weight
-          });
-      });
-    });
+    const { left, right, y } = layout;
+    const add = (i, qi, j, kj) => {
+      const weight = weights[i * n + j];
+      if (weight !== 0) lines.push({ x1: left, y1: y(qi) + shift, x2: right, y2: y(kj) + shift, weight });
+    };
+    if (!only) source.queries.forEach((i, qi) => source.keys.forEach((j, kj) => add(i, qi, j, kj)));
+    else if (only.key) {
+      const kj = source.keys.indexOf(only.unit);
+      if (kj >= 0) source.queries.forEach((i, qi) => add(i, qi, only.unit, kj));
+    } else {
+      const qi = source.queries.indexOf(only.unit);
+      if (qi >= 0) source.keys.forEach((j, kj) => add(only.unit, qi, j, kj));
+    }
     return lines;
   }
 

@@ -44,6 +44,12 @@
     source.keys = passing(source.units, filter, 1);
     source.shown = cached((layer, head) => filtered(source, source.matrix(layer, head)));
     source.shownRollout = cached(layer => filtered(source, source.rollout(layer)));
+    source.meanOf = cached((layer, heads) =>
+      page.meanOf(
+        heads.map(head => source.matrix(layer, head)),
+        source.units.length
+      )
+    );
     source.hasHead = (layer, head) => layer < source.layers && head < source.heads;
     return source;
   }

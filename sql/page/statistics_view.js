@@ -129,14 +129,15 @@
     matrix: () => null,
     describe: () => `${shownStatistic()} of all heads`,
     below: source => table(source),
-    notes: source => [
-      ...(source.plain
-        ? []
-        : [
-            'Computed in this page from its rounded weights, in the units shown; labels are those of the tokens.'
-          ]),
-      'Labels are a rule of thumb from these numbers, not a finding about what a head does.'
-    ]
+    notes(source) {
+      const { special, renormalize } = page.get(), lines = [];
+      if (!source.plain)
+        lines.push('Computed in this page from its rounded weights, in the units shown; labels are those of the tokens.');
+      if (!special && !renormalize)
+        lines.push('Rows no longer sum to 1, since special tokens are hidden: the numbers are of what is left.');
+      lines.push('Labels are a rule of thumb from these numbers, not a finding about what a head does.');
+      return lines;
+    }
   });
 
   function sortBy(name) {

@@ -58,29 +58,27 @@
       const current = Math.max(0, page.unitFor(source, page.get().token));
       return { source, chips: source.units.map((u, i) => chip(source, u, i, current)) };
     });
-    page
-      .byId('strip')
-      .replaceChildren(
-        ...rows.map(({ source, chips }, i) =>
+    page.byId('strip').replaceChildren(
+      ...rows.map(({ source, chips }, i) =>
+        page.el(
+          'div',
+          { class: 'strip-row' },
+          source.name
+            ? page.el('span', { class: 'strip-name', title: `${source.run.model}` }, source.name)
+            : null,
           page.el(
             'div',
-            { class: 'strip-row' },
-            source.name
-              ? page.el('span', { class: 'strip-name', title: `${source.run.model}` }, source.name)
-              : null,
-            page.el(
-              'div',
-              {
-                class: 'chips',
-                role: 'group',
-                'aria-label': `Tokens${source.name ? ` of ${source.name}` : ''}`
-              },
-              ...chips
-            ),
-            i === 0 ? page.el('div', { class: 'find' }, find) : null
-          )
+            {
+              class: 'chips',
+              role: 'group',
+              'aria-label': `Tokens${source.name ? ` of ${source.name}` : ''}`
+            },
+            ...chips
+          ),
+          i === 0 ? page.el('div', { class: 'find' }, find) : null
         )
-      );
+      )
+    );
     if (had === find) find.focus();
     else if (where)
       page.byId('strip').querySelector(`[data-run="${where[0]}"][data-token="${where[1]}"]`)?.focus();
@@ -106,7 +104,7 @@
           else node.style.removeProperty('--tint');
           const rgb = tint ? page.weightRgb(weight, false) : null;
           node.classList.toggle('tinted', Boolean(rgb));
-          node.classList.toggle('strong', Boolean(rgb) && page.inkOn(rgb) === page.color('paper'));
+          node.classList.toggle('strong', Boolean(rgb) && page.inkOn(rgb) === '#ffffff');
         }
         node.classList.toggle('is-active', Boolean(active) && active.unit === j);
         node.setAttribute('aria-pressed', String(at === j && token !== null));

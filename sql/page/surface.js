@@ -68,6 +68,7 @@
       },
       // rows * columns cells as one image; colorOf gives [r, g, b] or null
       cells(x, y, w, h, rows, columns, colorOf) {
+        if (rows === 0 || columns === 0) return;
         context.imageSmoothingEnabled = w < columns || h < rows;
         context.drawImage(cellImage(rows, columns, colorOf), x, y, w, h);
       },
@@ -152,6 +153,7 @@
         });
       },
       cells(x, y, w, h, rows, columns, colorOf, { image = rows * columns > 5000 } = {}) {
+        if (rows === 0 || columns === 0) return;
         if (image) {
           // a rectangle each would take megabytes
           parts.push(

@@ -26,6 +26,9 @@ LIST
 libcmocka-dev        header cmocka.h
 curl                 command -v curl
 perl-base            command -v perl
+chromium             command -v chromium || test -x "${CHROMIUM:-}"
+nodejs               command -v node
+npm                  command -v npm
 libxml2-utils        command -v xmllint
 LIST
   fi

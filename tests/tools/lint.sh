@@ -1,7 +1,7 @@
 #!/bin/bash
 # lint.sh: clang-tidy (.clang-tidy), cppcheck and the rules of the house over the
-# C sources; shellcheck over the scripts where it is installed. Any finding is an
-# error.
+# C sources; shellcheck over the scripts and node over the page's where they are
+# installed. Any finding is an error.
 set -uo pipefail
 
 for tool in clang-tidy cppcheck; do
@@ -44,10 +44,18 @@ check() {
 
 scripts() {
   if ! command -v shellcheck >/dev/null; then return 0; fi
-  shellcheck --exclude=SC1091 tests/tools/*.sh tests/shell/*.sh .ci/run
+  shellcheck --exclude=SC1091 tests/tools/*.sh tests/shell/*.sh sql/page/*.sh .ci/run
 }
 
-for step in rules tidy check scripts; do
+# The page's scripts and its tests, where node is installed: their syntax.
+page() {
+  local file bad=0
+  if ! command -v node >/dev/null; then return 0; fi
+  for file in sql/page/*.js tests/page/*.mjs; do node --check "$file" || bad=1; done
+  return $bad
+}
+
+for step in rules tidy check scripts page; do
   echo "lint: $step"
   $step || status=1
 done
