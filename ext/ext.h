@@ -16,6 +16,8 @@
 **   table_hidden.c      bert_hidden
 **   table_embed_rows.c  bert_embed_rows
 **   embed_batch.c       rows of a statement embedded batch by batch
+**   attention/          what looks inside the model: attn_weights, attn_heads, …
+**   render/             matrices as pictures
 **
 ** It sees the encoder through bert.h, and base.h for the JSON reader. Memory
 ** that belongs to this folder comes from sqlite3_malloc64. Errors travel as a

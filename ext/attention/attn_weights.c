@@ -48,8 +48,8 @@ static bert_status one_head(sqlite3_context *context, const inspection *i, sqlit
   return status;
 }
 
-static bert_status inspect(sqlite3_context *context, int argc, sqlite3_value **argv,
-                           bert_text text, bert_error *error) {
+static bert_status inspect(sqlite3_context *context, int argc, sqlite3_value **argv, bert_text text,
+                           bert_error *error) {
   weights_options o = {inspection_defaults, FORMAT_JSON};
   options *parsed = NULL;
   inspection *i = NULL;
@@ -79,6 +79,6 @@ static void attn_weights(sqlite3_context *context, int argc, sqlite3_value **arg
 const function_entry functions_attention[] = {
     {function, 3, 4, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, attn_weights, 1},
     {"self_attention", 1, 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, call_self_attention, 1},
-    {"positional_encoding", 2, 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-     call_positional_encoding, 1},
+    {"positional_encoding", 2, 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, call_positional_encoding,
+     1},
     {NULL, 0, 0, 0, NULL, 0}};

@@ -15,10 +15,10 @@
 /* A pass and what it was made from; counted. */
 typedef struct kept_pass {
   int owners;
-  loaded_model *model;      /* held */
-  char *texts;              /* text and text_b, one after the other */
-  bert_text text, text_b;   /* in texts; text_b.data is NULL without a pair */
-  int max_tokens;           /* as given in the options */
+  loaded_model *model;    /* held */
+  char *texts;            /* text and text_b, one after the other */
+  bert_text text, text_b; /* in texts; text_b.data is NULL without a pair */
+  int max_tokens;         /* as given in the options */
   bert_tokens *tokens;
   bert_pass *pass;
 } kept_pass;
@@ -45,8 +45,8 @@ static int same_text(bert_text a, bert_text b) {
          (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-static int is_kept(const kept_pass *k, const loaded_model *model, bert_text text,
-                   bert_text text_b, int max_tokens) {
+static int is_kept(const kept_pass *k, const loaded_model *model, bert_text text, bert_text text_b,
+                   int max_tokens) {
   return k != NULL && k->model == model && k->max_tokens == max_tokens &&
          same_text(k->text, text) && same_text(k->text_b, text_b);
 }
@@ -66,14 +66,13 @@ static int copy_texts(kept_pass *k, bert_text text, bert_text text_b) {
 static bert_status run(kept_pass *k, bert_error *error) {
   bert_token_options limit = {k->max_tokens, 1};
   const bert_text *second = k->text_b.data != NULL ? &k->text_b : NULL;
-  bert_status status =
-      bert_tokenize(k->model->model, k->text, second, &limit, &k->tokens, error);
+  bert_status status = bert_tokenize(k->model->model, k->text, second, &limit, &k->tokens, error);
   if (status != BERT_OK) return status;
   return bert_run(k->model->encoder, k->tokens, BERT_KEEP_ATTENTION, &k->pass, error);
 }
 
-static bert_status make_kept(loaded_model *model, bert_text text, bert_text text_b,
-                             int max_tokens, kept_pass **out, bert_error *error) {
+static bert_status make_kept(loaded_model *model, bert_text text, bert_text text_b, int max_tokens,
+                             kept_pass **out, bert_error *error) {
   kept_pass *k = sqlite3_malloc64(sizeof *k);
   if (k == NULL) return error_nomem(error, "inspecting a text");
   memset(k, 0, sizeof *k);
@@ -81,10 +80,12 @@ static bert_status make_kept(loaded_model *model, bert_text text, bert_text text
   k->max_tokens = max_tokens;
   k->model = model;
   loaded_model_hold(model);
-  bert_status status = copy_texts(k, text, text_b) ? run(k, error)
-                                                   : error_nomem(error, "inspecting a text");
-  if (status == BERT_OK) *out = k;
-  else kept_drop(k);
+  bert_status status =
+      copy_texts(k, text, text_b) ? run(k, error) : error_nomem(error, "inspecting a text");
+  if (status == BERT_OK)
+    *out = k;
+  else
+    kept_drop(k);
   return status;
 }
 
@@ -137,8 +138,10 @@ bert_status inspection_open(connection *c, bert_text text, const inspection_opti
   memset(i, 0, sizeof *i);
   bert_status status = find_pass(c, text, o, &i->kept, error);
   if (status == BERT_OK) status = fill(i, o, error);
-  if (status == BERT_OK) *out = i;
-  else inspection_close(i);
+  if (status == BERT_OK)
+    *out = i;
+  else
+    inspection_close(i);
   return status;
 }
 

@@ -19,8 +19,10 @@ static void append_text(sqlite3_str *out, const char *text, size_t size) {
   const unsigned char *bytes = (const unsigned char *)text;
   for (size_t at = 0; at < size;) {
     size_t length = utf8_character_size(bytes + at, size - at);
-    if (length == 0 || bytes[at] == 0) sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
-    else sqlite3_str_append(out, text + at, (int)length);
+    if (length == 0 || bytes[at] == 0)
+      sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
+    else
+      sqlite3_str_append(out, text + at, (int)length);
     at += length > 0 ? length : 1;
   }
 }
@@ -60,8 +62,8 @@ static bert_status make_room(label_cache *cache, size_t count, bert_error *error
   return BERT_OK;
 }
 
-bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i, size_t u,
-                         bert_error *error) {
+bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i,
+                         size_t u, bert_error *error) {
   bert_status status = make_room(cache, i->view->count, error);
   if (status != BERT_OK) return status;
   unit_label *l = &cache->labels[u];

@@ -11,7 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 1024, MOST_COLUMNS = 1024, MOST_POSITIONS = 65536, MOST_NUMBERS = 4 << 20 };
+enum {
+  MOST_ROWS = 1024,
+  MOST_COLUMNS = 1024,
+  MOST_BYTES = 32 << 20, /* of x: 32 for each number */
+  MOST_POSITIONS = 65536,
+  MOST_NUMBERS = 4 << 20
+};
 
 /* ---- Matrices in JSON ---------------------------------------------------- */
 
@@ -110,9 +116,9 @@ typedef struct attention_work {
   matrix x, weights[WEIGHTS]; /* numbers are NULL for those not given */
   uint8_t *mask;              /* [n, n] or NULL */
   bert_self_attention_input in;
-  double *results; /* one block for all of the following */
-  double *q, *k;   /* [n, query width] */
-  double *v;       /* [n, value width] */
+  double *results;                     /* one block for all of the following */
+  double *q, *k;                       /* [n, query width] */
+  double *v;                           /* [n, value width] */
   double *scores, *scaled, *attention; /* [n, n] */
   double *context;                     /* [n, value width] */
 } attention_work;
@@ -129,6 +135,9 @@ static bert_status read_x(sqlite3_value *value, matrix *x, bert_error *error) {
   bert_text text;
   int nomem;
   if (!value_text(value, &text, &nomem)) return error_nomem(error, "reading a matrix");
+  if (text.size > MOST_BYTES)
+    return error_set(error, BERT_ARGUMENT, "x has %zu bytes of JSON; it may have %d", text.size,
+                     MOST_BYTES);
   bert_status status = json_parse(text.data, text.size, &document, error);
   if (status != BERT_OK && status != BERT_NOMEM)
     error_prefix(error, "x must be a JSON matrix such as [[1, 0], [0, 1]]");
@@ -150,14 +159,12 @@ static bert_status read_weights(const attention_options *o, attention_work *w, b
   }
   const matrix *q = &w->weights[W_Q], *k = &w->weights[W_K];
   if (q->numbers != NULL && k->numbers != NULL && q->columns != k->columns)
-    return error_set(error, BERT_ARGUMENT,
-                     "w_q has %zu columns, but w_k has %zu; they must agree", q->columns,
-                     k->columns);
+    return error_set(error, BERT_ARGUMENT, "w_q has %zu columns, but w_k has %zu; they must agree",
+                     q->columns, k->columns);
   return BERT_OK;
 }
 
-static bert_status read_scale(const json_value *v, size_t width, double *scale,
-                              bert_error *error) {
+static bert_status read_scale(const json_value *v, size_t width, double *scale, bert_error *error) {
   *scale = 1;
   if (v == NULL || json_is(v, "sqrt"))
     *scale = 1 / sqrt((double)width);
@@ -188,8 +195,8 @@ static bert_status read_bits(const char *name, const json_value *v, size_t n, ui
     return error_set(error, BERT_ARGUMENT, "%s is %s, but must be an array of 0 and 1", name,
                      json_type_name(v->type));
   if (v->size != n)
-    return error_set(error, BERT_ARGUMENT, "%s has %zu elements, but x has %zu rows; they must agree",
-                     name, v->size, n);
+    return error_set(error, BERT_ARGUMENT,
+                     "%s has %zu elements, but x has %zu rows; they must agree", name, v->size, n);
   for (const json_value *bit = v->first; bit != NULL; bit = bit->next, key++) {
     if (!is_bit(bit))
       return error_set(error, BERT_ARGUMENT, "%s[%zu] must be 0, 1, true or false", name, key);
@@ -295,9 +302,7 @@ static bert_status prepare(const attention_options *o, attention_work *w, bert_e
   in->w_q = q->numbers;
   in->w_k = k->numbers;
   in->w_v = v->numbers;
-  in->query_width = q->numbers != NULL   ? q->columns
-                    : k->numbers != NULL ? k->columns
-                                         : in->width;
+  in->query_width = q->numbers != NULL ? q->columns : k->numbers != NULL ? k->columns : in->width;
   in->value_width = v->numbers != NULL ? v->columns : in->width;
   in->temperature = o->temperature;
   status = read_scale(o->scale, in->query_width, &in->scale, error);

@@ -38,10 +38,10 @@ static const char function[] = "attn_heads";
 typedef struct heads_cursor {
   inspection *seen;
   axis axes[AXES];
-  float *weights;        /* [count, count] of the view; NULL until asked for */
-  float *norms;          /* [tokens], then [count]: norms by token and by unit */
-  int wants_norms;       /* 1: the statement reads norm_mean */
-  int summarized;        /* 1: `statistics` is of the present row */
+  float *weights;  /* [count, count] of the view; NULL until asked for */
+  float *norms;    /* [tokens], then [count]: norms by token and by unit */
+  int wants_norms; /* 1: the statement reads norm_mean */
+  int summarized;  /* 1: `statistics` is of the present row */
   bert_head_statistics statistics;
 } heads_cursor;
 
@@ -155,10 +155,11 @@ static bert_status heads_column(void *cursor, sqlite3_context *context, int colu
 
 const table_function table_attn_heads = {
     .name = function,
-    .columns = "layer INTEGER, head INTEGER, entropy REAL, entropy_norm REAL, diag REAL, prev REAL, "
-               "next REAL, first REAL, sep REAL, punct REAL, mean_distance REAL, "
-               "signed_distance REAL, max_prob REAL, positional REAL, norm_mean REAL, "
-               "collapsed INTEGER, label TEXT",
+    .columns =
+        "layer INTEGER, head INTEGER, entropy REAL, entropy_norm REAL, diag REAL, prev REAL, "
+        "next REAL, first REAL, sep REAL, punct REAL, mean_distance REAL, "
+        "signed_distance REAL, max_prob REAL, positional REAL, norm_mean REAL, "
+        "collapsed INTEGER, label TEXT",
     .hidden = "truncated INTEGER",
     .arguments = "in_text, options",
     .usage = "needs a text, as in attn_heads('some text')",

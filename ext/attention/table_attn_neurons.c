@@ -49,8 +49,7 @@ static bert_status find_vectors(neurons_cursor *c, const table_call *call, bert_
   bert_status status =
       inspection_index(call->arguments[ARGUMENT_LAYER], "layer", c->seen->layers, &layer, error);
   if (status == BERT_OK)
-    status =
-        inspection_index(call->arguments[ARGUMENT_HEAD], "head", c->seen->heads, &head, error);
+    status = inspection_index(call->arguments[ARGUMENT_HEAD], "head", c->seen->heads, &head, error);
   if (status != BERT_OK) return status;
   c->q = bert_pass_vectors(c->seen->pass, BERT_QUERY, layer, head, &c->stride);
   c->k = bert_pass_vectors(c->seen->pass, BERT_KEY, layer, head, &c->stride);
@@ -60,9 +59,9 @@ static bert_status find_vectors(neurons_cursor *c, const table_call *call, bert_
 static bert_status neurons_start(void *cursor, const table_call *call, bert_error *error) {
   neurons_cursor *c = cursor;
   table_options o = {inspection_defaults};
-  bert_status status = inspection_for_table(function, call, ARGUMENT_OPTIONS, neurons_specs,
-                                            sizeof neurons_specs / sizeof neurons_specs[0], &o,
-                                            &c->seen, error);
+  bert_status status =
+      inspection_for_table(function, call, ARGUMENT_OPTIONS, neurons_specs,
+                           sizeof neurons_specs / sizeof neurons_specs[0], &o, &c->seen, error);
   if (status == BERT_OK && o.inspect.words)
     status = error_set(error, BERT_ARGUMENT,
                        "option \"words\" must be false here: only tokens have query and key "

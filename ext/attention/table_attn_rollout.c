@@ -112,8 +112,7 @@ static bert_status rollout_column(void *cursor, sqlite3_context *context, int co
   case COLUMN_LAYER: sqlite3_result_int64(context, (sqlite3_int64)c->axes[LAYER].at); break;
   case COLUMN_Q_POS: sqlite3_result_int64(context, (sqlite3_int64)c->axes[QUERY].at); break;
   case COLUMN_K_POS: sqlite3_result_int64(context, (sqlite3_int64)c->axes[KEY].at); break;
-  case COLUMN_Q_TOKEN:
-    return label_result(context, &c->labels, c->seen, c->axes[QUERY].at, error);
+  case COLUMN_Q_TOKEN: return label_result(context, &c->labels, c->seen, c->axes[QUERY].at, error);
   case COLUMN_K_TOKEN: return label_result(context, &c->labels, c->seen, c->axes[KEY].at, error);
   case COLUMN_WEIGHT: return result_weight(context, c, error);
   case COLUMN_TRUNCATED: sqlite3_result_int(context, c->seen->truncated); break;

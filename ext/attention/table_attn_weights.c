@@ -126,8 +126,7 @@ static bert_status load_rows(weights_cursor *c, block *b, size_t row, bert_error
   size_t n = c->seen->view->tokens, rows = n - row < BLOCK_ROWS ? n - row : BLOCK_ROWS;
   int is_score = b == &c->scores;
   if (c->axes[QUERY].stop - c->axes[QUERY].first == 1) rows = 1;
-  bert_status status =
-      begin_block(c, b, row, row + rows, (sqlite3_uint64)BLOCK_ROWS * n, error);
+  bert_status status = begin_block(c, b, row, row + rows, (sqlite3_uint64)BLOCK_ROWS * n, error);
   if (status != BERT_OK) return status;
   status = bert_pass_attention_rows(c->seen->pass, (int)b->layer, (int)b->head, row, rows,
                                     c->seen->temperature, is_score ? NULL : b->values,
@@ -163,8 +162,7 @@ static bert_status weights_column(void *cursor, sqlite3_context *context, int co
   case COLUMN_HEAD: sqlite3_result_int64(context, (sqlite3_int64)c->axes[HEAD].at); break;
   case COLUMN_Q_POS: sqlite3_result_int64(context, (sqlite3_int64)c->axes[QUERY].at); break;
   case COLUMN_K_POS: sqlite3_result_int64(context, (sqlite3_int64)c->axes[KEY].at); break;
-  case COLUMN_Q_TOKEN:
-    return label_result(context, &c->labels, c->seen, c->axes[QUERY].at, error);
+  case COLUMN_Q_TOKEN: return label_result(context, &c->labels, c->seen, c->axes[QUERY].at, error);
   case COLUMN_K_TOKEN: return label_result(context, &c->labels, c->seen, c->axes[KEY].at, error);
   case COLUMN_WEIGHT: return result_number(context, c, &c->weights, error);
   case COLUMN_SCORE:
@@ -185,8 +183,7 @@ const table_function table_attn_weights = {
     .usage = "needs a text, as in attn_weights('some text') or attn_weights('some text', 2, 0)",
     .required = 1,
     .flags = SQLITE_VTAB_INNOCUOUS,
-    .pushable =
-        1u << COLUMN_LAYER | 1u << COLUMN_HEAD | 1u << COLUMN_Q_POS | 1u << COLUMN_K_POS,
+    .pushable = 1u << COLUMN_LAYER | 1u << COLUMN_HEAD | 1u << COLUMN_Q_POS | 1u << COLUMN_K_POS,
     .rows = 100000,
     .cursor_size = sizeof(weights_cursor),
     .start = weights_start,

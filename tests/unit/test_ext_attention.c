@@ -89,8 +89,7 @@ static void check_table(sqlite3 *db, bert_text text, const char *model, bert_tex
 
 /* The scalar form, as a BLOB: expected[n, n] of one head. */
 static void check_blob(sqlite3 *db, bert_text text, const char *model, bert_text text_b, int layer,
-                       int head, const float *expected, size_t n, double tolerance,
-                       double *worst) {
+                       int head, const float *expected, size_t n, double tolerance, double *worst) {
   sqlite3_stmt *s = prepare(db, "SELECT attn_weights(?1, ?4, ?5, json_object('model', ?2, "
                                 "'text_b', ?3, 'format', 'blob'))");
   bind(s, text, model, text_b);
@@ -106,8 +105,8 @@ static void check_blob(sqlite3 *db, bert_text text, const char *model, bert_text
 }
 
 static size_t token_count(sqlite3 *db, bert_text text, const char *model, bert_text text_b) {
-  sqlite3_stmt *s = prepare(
-      db, "SELECT sum(used) FROM bert_tokens(?1, json_object('model', ?2, 'text_b', ?3))");
+  sqlite3_stmt *s =
+      prepare(db, "SELECT sum(used) FROM bert_tokens(?1, json_object('model', ?2, 'text_b', ?3))");
   bind(s, text, model, text_b);
   if (sqlite3_step(s) != SQLITE_ROW) fail_msg("%s", sqlite3_errmsg(db));
   size_t count = (size_t)sqlite3_column_int(s, 0);
@@ -179,7 +178,8 @@ static void families_equal_their_references(void **state) {
     sqlite3_finalize(s);
     const json_value *cases = json_get(g.root, "cases");
     for (size_t number = 0; number < cases->size; number++)
-      checked += check_case(db, &g, golden_at(cases, number), number, layers, (size_t)heads, &worst);
+      checked +=
+          check_case(db, &g, golden_at(cases, number), number, layers, (size_t)heads, &worst);
     assert_true(checked > 0);
     print_message("%s: %d cases, attention in SQL within %.2g\n", names[i], checked, worst);
     assert_runs(db, "SELECT bert_unload('family')");
@@ -203,9 +203,13 @@ static void at_most(sqlite3 *db, const char *sql, double most) {
 static void scalar_and_table_are_the_same(void **state) {
   sqlite3 *db = *state;
   static const char *const options[] = {
-      "{}", "{\"words\":true}", "{\"special\":false}", "{\"special\":false,\"renormalize\":true}",
+      "{}",
+      "{\"words\":true}",
+      "{\"special\":false}",
+      "{\"special\":false,\"renormalize\":true}",
       "{\"words\":true,\"special\":false,\"renormalize\":1,\"temperature\":0.5}",
-      "{\"text_b\":\"a second text\",\"special\":false}", "{\"max_tokens\":5}"};
+      "{\"text_b\":\"a second text\",\"special\":false}",
+      "{\"max_tokens\":5}"};
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
     char *sql = sqlite3_mprintf(
         "SELECT max(abs(w.weight - json_extract(j.m, '$[' || w.q_pos || '][' || w.k_pos || ']'))) "
@@ -215,10 +219,11 @@ static void scalar_and_table_are_the_same(void **state) {
         options[i], options[i]);
     at_most(db, sql, 1e-6);
     sqlite3_free(sql);
-    sql = sqlite3_mprintf("SELECT count(*) = json_array_length(attn_weights(" FLIES ", 1, 2, %Q)) * "
-                          "json_array_length(attn_weights(" FLIES ", 1, 2, %Q), '$[0]') FROM "
-                          "attn_weights(" FLIES ", 1, 2, %Q)",
-                          options[i], options[i], options[i]);
+    sql =
+        sqlite3_mprintf("SELECT count(*) = json_array_length(attn_weights(" FLIES ", 1, 2, %Q)) * "
+                        "json_array_length(attn_weights(" FLIES ", 1, 2, %Q), '$[0]') FROM "
+                        "attn_weights(" FLIES ", 1, 2, %Q)",
+                        options[i], options[i], options[i]);
     assert_answer(db, sql, "1");
     sqlite3_free(sql);
   }
@@ -243,10 +248,11 @@ static void weights_are_the_softmax_of_scores(void **state) {
           "'{\"temperature\":2}') w USING (head, q_pos, k_pos))",
           1e-6);
   /* A temperature changes weights, not scores. */
-  at_most(db,
-          "SELECT max(abs(a.score - b.score)) FROM attn_weights('time flies', 1) a JOIN "
-          "attn_weights('time flies', 1, NULL, '{\"temperature\":0.1}') b USING (head, q_pos, k_pos)",
-          0);
+  at_most(
+      db,
+      "SELECT max(abs(a.score - b.score)) FROM attn_weights('time flies', 1) a JOIN "
+      "attn_weights('time flies', 1, NULL, '{\"temperature\":0.1}') b USING (head, q_pos, k_pos)",
+      0);
 }
 
 static void merging_keeps_rows_at_one(void **state) {
@@ -273,8 +279,9 @@ static void merging_keeps_rows_at_one(void **state) {
 ** queries, computed here from the tokens. */
 static void words_are_sums_and_means(void **state) {
   sqlite3 *db = *state;
-  assert_answer(db, "SELECT DISTINCT q_pos, q_token FROM attn_weights('an unaffable fly', 0, 0, "
-                    "'{\"words\":true}')",
+  assert_answer(db,
+                "SELECT DISTINCT q_pos, q_token FROM attn_weights('an unaffable fly', 0, 0, "
+                "'{\"words\":true}')",
                 "0|[CLS]\n1|an\n2|unaffable\n3|fly\n4|[SEP]");
   assert_answer(db, "SELECT group_concat(token, ' ') FROM bert_tokens('an unaffable fly')",
                 "[CLS] an una ##ffa ##ble fly [SEP]");
@@ -310,13 +317,14 @@ static void leaving_out_special_tokens(void **state) {
           "a.weight",
           0);
   /* A separator in the middle is left out too: two units that were no neighbours. */
-  assert_answer(db,
-                "SELECT group_concat(DISTINCT q_token), max(abs(b.score - a.score)) FROM "
-                "attn_weights('x', 0, 0, '{\"special\":false,\"text_b\":\"y z\"}') a JOIN (SELECT "
-                "score, q_pos - 1 - (q_pos > 2) AS q, k_pos - 1 - (k_pos > 2) AS k FROM "
-                "attn_weights('x', 0, 0, '{\"text_b\":\"y z\"}') WHERE q_pos IN (1, 3, 4) AND k_pos "
-                "IN (1, 3, 4)) b ON a.q_pos = b.q AND a.k_pos = b.k",
-                "x,y,z|0.0");
+  assert_answer(
+      db,
+      "SELECT group_concat(DISTINCT q_token), max(abs(b.score - a.score)) FROM "
+      "attn_weights('x', 0, 0, '{\"special\":false,\"text_b\":\"y z\"}') a JOIN (SELECT "
+      "score, q_pos - 1 - (q_pos > 2) AS q, k_pos - 1 - (k_pos > 2) AS k FROM "
+      "attn_weights('x', 0, 0, '{\"text_b\":\"y z\"}') WHERE q_pos IN (1, 3, 4) AND k_pos "
+      "IN (1, 3, 4)) b ON a.q_pos = b.q AND a.k_pos = b.k",
+      "x,y,z|0.0");
 }
 
 /* Each statistic computed in SQL from the weights. */
@@ -331,7 +339,8 @@ static void statistics_are_those_of_the_weights(void **state) {
         "most FROM attn_weights(" FLIES ", NULL, NULL, %Q)), size(n) AS (SELECT count(DISTINCT "
         "q_pos) FROM w), s AS MATERIALIZED (SELECT layer, head, "
         "sum(-weight * nat_log(weight)) / n AS entropy, sum(iif(q_pos = k_pos, weight, 0)) / n AS "
-        "diag, sum(iif(k_pos = q_pos - 1, weight, 0)) / (n - 1) AS prev, sum(iif(k_pos = q_pos + 1, "
+        "diag, sum(iif(k_pos = q_pos - 1, weight, 0)) / (n - 1) AS prev, sum(iif(k_pos = q_pos + "
+        "1, "
         "weight, 0)) / (n - 1) AS next, sum(iif(k_pos = 0, weight, 0)) / n AS first, "
         "sum(iif(k_token = '[SEP]', weight, 0)) / n AS sep, sum(iif(k_token IN (',', '.'), weight, "
         "0)) / n AS punct, sum(weight * abs(q_pos - k_pos)) / sum(weight) AS mean_distance, "
@@ -341,14 +350,16 @@ static void statistics_are_those_of_the_weights(void **state) {
         "abs(s.entropy / nat_log(n) - h.entropy_norm), abs(s.diag - h.diag), abs(s.prev - h.prev), "
         "abs(s.next - h.next), abs(s.first - h.first), abs(s.sep - h.sep), abs(s.punct - h.punct), "
         "abs(s.mean_distance - h.mean_distance), abs(s.signed_distance - h.signed_distance), "
-        "abs(s.max_prob - h.max_prob), abs(s.positional - h.positional))) + (count(*) <> 72) FROM s "
+        "abs(s.max_prob - h.max_prob), abs(s.positional - h.positional))) + (count(*) <> 72) FROM "
+        "s "
         "JOIN attn_heads(" FLIES ", %Q) h USING (layer, head)",
         options[i], options[i]);
     at_most(db, sql, 1e-6);
     sqlite3_free(sql);
   }
-  assert_answer(db, "SELECT count(*), count(DISTINCT norm_mean), min(norm_mean) > 0, "
-                    "sum(collapsed IN (0, 1)), sum(typeof(label) = 'text') FROM attn_heads(" FLIES ")",
+  assert_answer(db,
+                "SELECT count(*), count(DISTINCT norm_mean), min(norm_mean) > 0, "
+                "sum(collapsed IN (0, 1)), sum(typeof(label) = 'text') FROM attn_heads(" FLIES ")",
                 "72|72|1|72|72");
 }
 
@@ -405,18 +416,20 @@ static void rollout_multiplies_layers(void **state) {
                 "'{\"words\":true,\"special\":false}') WHERE layer = 5",
                 "an\nunaffable\nfly");
   /* Words of the final matrix: not a rollout of words. */
-  at_most(db,
-          "SELECT abs((SELECT sum(weight) / 3 FROM attn_rollout('an unaffable fly') WHERE layer = 5 "
-          "AND q_pos BETWEEN 2 AND 4 AND k_pos BETWEEN 2 AND 4) - (SELECT weight FROM "
-          "attn_rollout('an unaffable fly', '{\"words\":true}') WHERE layer = 5 AND q_pos = 2 AND "
-          "k_pos = 2))",
-          1e-6);
+  at_most(
+      db,
+      "SELECT abs((SELECT sum(weight) / 3 FROM attn_rollout('an unaffable fly') WHERE layer = 5 "
+      "AND q_pos BETWEEN 2 AND 4 AND k_pos BETWEEN 2 AND 4) - (SELECT weight FROM "
+      "attn_rollout('an unaffable fly', '{\"words\":true}') WHERE layer = 5 AND q_pos = 2 AND "
+      "k_pos = 2))",
+      1e-6);
 }
 
 static void products_of_neurons_sum_to_scores(void **state) {
   sqlite3 *db = *state;
   at_most(db,
-          "SELECT max(abs(p.s / 5.656854249492380195 - w.score)) + (count(*) <> 25) FROM (SELECT q_pos, k_pos, "
+          "SELECT max(abs(p.s / 5.656854249492380195 - w.score)) + (count(*) <> 25) FROM (SELECT "
+          "q_pos, k_pos, "
           "sum(product) AS s FROM attn_neurons('time flies fast', 3, 7) GROUP BY 1, 2) p JOIN "
           "attn_weights('time flies fast', 3, 7) w USING (q_pos, k_pos)",
           1e-5);
@@ -424,11 +437,12 @@ static void products_of_neurons_sum_to_scores(void **state) {
                 "SELECT count(*), sum(product = q * k), max(dim), count(DISTINCT q_pos) FROM "
                 "attn_neurons('time flies', 0, 0, '{\"special\":false}')",
                 "128|128|31|2");
-  assert_answer(db,
-                "SELECT sum(a.q = b.q AND a.k = b.k) FROM attn_neurons('time flies', 0, 0, "
-                "'{\"special\":false,\"words\":false}') a JOIN attn_neurons('time flies', 0, 0) b ON "
-                "b.q_pos = a.q_pos + 1 AND b.k_pos = a.k_pos + 1 AND a.dim = b.dim",
-                "128");
+  assert_answer(
+      db,
+      "SELECT sum(a.q = b.q AND a.k = b.k) FROM attn_neurons('time flies', 0, 0, "
+      "'{\"special\":false,\"words\":false}') a JOIN attn_neurons('time flies', 0, 0) b ON "
+      "b.q_pos = a.q_pos + 1 AND b.k_pos = a.k_pos + 1 AND a.dim = b.dim",
+      "128");
 }
 
 /* ---- Work ---------------------------------------------------------------------- */
@@ -453,35 +467,32 @@ static void one_pass_serves_all_heads(void **state) {
                 "and only once'); SELECT (bert_info() ->> 'passes') - n FROM before",
                 "72\n72\n3");
   /* What tells passes apart: model, second text, limit. */
-  assert_answer(db,
-                "SELECT bert_load('" MODEL "', 'm2'); SELECT count(*) FROM attn_heads('x', "
-                "'{\"text_b\":\"\"}'); SELECT count(*) FROM attn_heads('x'); SELECT count(*) FROM "
-                "attn_heads('x', '{\"model\":\"m2\"}'); SELECT count(*) FROM attn_heads('x', "
-                "'{\"model\":\"m2\",\"max_tokens\":2}'); SELECT (bert_info() ->> 'passes') - n FROM "
-                "before",
-                "m2\n72\n72\n72\n72\n7");
+  assert_answer(
+      db,
+      "SELECT bert_load('" MODEL "', 'm2'); SELECT count(*) FROM attn_heads('x', "
+      "'{\"text_b\":\"\"}'); SELECT count(*) FROM attn_heads('x'); SELECT count(*) FROM "
+      "attn_heads('x', '{\"model\":\"m2\"}'); SELECT count(*) FROM attn_heads('x', "
+      "'{\"model\":\"m2\",\"max_tokens\":2}'); SELECT (bert_info() ->> 'passes') - n FROM "
+      "before",
+      "m2\n72\n72\n72\n72\n7");
   /* An empty text is one, in whatever type it comes. */
-  assert_answer(db,
-                "SELECT count(*) FROM attn_weights(''); SELECT count(*) FROM attn_weights(x''); "
-                "SELECT attn_weights('', 0, 0) = attn_weights(x'', 0, 0), (bert_info() ->> 'passes') "
-                "- n FROM before",
-                "288\n288\n1|8");
+  assert_answer(
+      db,
+      "SELECT count(*) FROM attn_weights(''); SELECT count(*) FROM attn_weights(x''); "
+      "SELECT attn_weights('', 0, 0) = attn_weights(x'', 0, 0), (bert_info() ->> 'passes') "
+      "- n FROM before",
+      "288\n288\n1|8");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_test, close_test)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(minilm_equals_transformers),
-                                     TEST(families_equal_their_references),
-                                     TEST(scalar_and_table_are_the_same),
-                                     TEST(weights_are_the_softmax_of_scores),
-                                     TEST(merging_keeps_rows_at_one),
-                                     TEST(words_are_sums_and_means),
-                                     TEST(leaving_out_special_tokens),
-                                     TEST(statistics_are_those_of_the_weights),
-                                     TEST(norm_mean_weighs_value_norms),
-                                     TEST(rollout_multiplies_layers),
-                                     TEST(products_of_neurons_sum_to_scores),
-                                     TEST(one_pass_serves_all_heads)};
+  const struct CMUnitTest tests[] = {
+      TEST(minilm_equals_transformers),        TEST(families_equal_their_references),
+      TEST(scalar_and_table_are_the_same),     TEST(weights_are_the_softmax_of_scores),
+      TEST(merging_keeps_rows_at_one),         TEST(words_are_sums_and_means),
+      TEST(leaving_out_special_tokens),        TEST(statistics_are_those_of_the_weights),
+      TEST(norm_mean_weighs_value_norms),      TEST(rollout_multiplies_layers),
+      TEST(products_of_neurons_sum_to_scores), TEST(one_pass_serves_all_heads)};
   return cmocka_run_group_tests_name("attention in SQL", tests, NULL, NULL);
 }

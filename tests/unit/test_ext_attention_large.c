@@ -61,8 +61,8 @@ enum { MATRIX = DEEP_POSITIONS * DEEP_POSITIONS * 4, ROW = DEEP_POSITIONS * 4 };
 static void the_model_is_what_it_should_be(void **state) {
   sqlite3 *db = *state;
   assert_answer(db, "SELECT layers, heads FROM bert_models", "12|12");
-  assert_answer(db,
-                "SELECT sum(used), count(*) > 512 FROM bert_tokens(" TEXT ", " OPTIONS ")", "512|1");
+  assert_answer(db, "SELECT sum(used), count(*) > 512 FROM bert_tokens(" TEXT ", " OPTIONS ")",
+                "512|1");
   /* Heads of random weights, no two alike, and not flat. */
   assert_answer(db,
                 "SELECT count(DISTINCT round(entropy, 6)), avg(entropy_norm) < 0.99 FROM "
@@ -74,11 +74,12 @@ static void a_scan_of_everything_holds_a_few_rows(void **state) {
   sqlite3 *db = *state;
   assert_runs(db, "SELECT count(*) FROM attn_heads(" TEXT ", " OPTIONS ") WHERE layer = 0");
   /* One query and one key of every head: 73,728 rows, of 38 million. */
-  sqlite3_int64 some = bytes_taken(db, "SELECT count(*), count(weight), count(score) FROM " WEIGHTS
-                                       " WHERE q_pos = 100",
-                                   "73728|73728|73728");
-  sqlite3_int64 all = bytes_taken(db, "SELECT count(*), count(DISTINCT q_token), sum(weight) > 511 "
-                                      "FROM attn_weights(" TEXT ", 3, 4, " OPTIONS ")",
+  sqlite3_int64 some = bytes_taken(
+      db, "SELECT count(*), count(weight), count(score) FROM " WEIGHTS " WHERE q_pos = 100",
+      "73728|73728|73728");
+  sqlite3_int64 all = bytes_taken(db,
+                                  "SELECT count(*), count(DISTINCT q_token), sum(weight) > 511 "
+                                  "FROM attn_weights(" TEXT ", 3, 4, " OPTIONS ")",
                                   "262144|5|1");
   print_message("one query of 144 heads: %lld bytes; one head: %lld bytes\n", some, all);
   assert_true(some < 100 * ROW);
@@ -100,8 +101,9 @@ static void a_scan_of_words_holds_one_head(void **state) {
 static void statistics_of_all_heads_hold_one(void **state) {
   sqlite3 *db = *state;
   sqlite3_int64 taken =
-      bytes_taken(db, "SELECT count(*), count(norm_mean), max(abs(first)) < 1 FROM attn_heads(" TEXT
-                      ", " OPTIONS ")",
+      bytes_taken(db,
+                  "SELECT count(*), count(norm_mean), max(abs(first)) < 1 FROM attn_heads(" TEXT
+                  ", " OPTIONS ")",
                   "144|144|1");
   print_message("statistics of 144 heads: %lld bytes\n", taken);
   assert_true(taken < MATRIX + 150 * ROW);
@@ -109,10 +111,11 @@ static void statistics_of_all_heads_hold_one(void **state) {
 
 static void rollout_holds_three_matrices(void **state) {
   sqlite3 *db = *state;
-  sqlite3_int64 taken = bytes_taken(
-      db, "SELECT count(*), abs(sum(weight) - 512) < 1e-3 FROM attn_rollout(" TEXT ", " OPTIONS
-          ") WHERE layer = 11",
-      "262144|1");
+  sqlite3_int64 taken =
+      bytes_taken(db,
+                  "SELECT count(*), abs(sum(weight) - 512) < 1e-3 FROM attn_rollout(" TEXT
+                  ", " OPTIONS ") WHERE layer = 11",
+                  "262144|1");
   print_message("rollout: %lld bytes\n", taken);
   assert_true(taken < 3 * MATRIX + 200 * ROW);
 }
@@ -122,17 +125,15 @@ static void rollout_holds_three_matrices(void **state) {
 static void the_first_rows_come_at_once(void **state) {
   sqlite3 *db = *state;
   double start = seconds();
-  assert_answer(db,
-                "SELECT count(*), sum(typeof(weight) = 'real') FROM (SELECT * FROM " WEIGHTS
-                " LIMIT 10)",
-                "10|10");
+  assert_answer(
+      db, "SELECT count(*), sum(typeof(weight) = 'real') FROM (SELECT * FROM " WEIGHTS " LIMIT 10)",
+      "10|10");
   assert_answer(db,
                 "SELECT count(*) FROM (SELECT * FROM attn_rollout(" TEXT ", " OPTIONS ") LIMIT 10)",
                 "10");
-  assert_answer(db,
-                "SELECT count(*) FROM (SELECT * FROM attn_neurons(" TEXT ", 0, 0, " OPTIONS
-                ") LIMIT 10)",
-                "10");
+  assert_answer(
+      db, "SELECT count(*) FROM (SELECT * FROM attn_neurons(" TEXT ", 0, 0, " OPTIONS ") LIMIT 10)",
+      "10");
   double taken = seconds() - start;
   print_message("first rows of three tables: %.3f s\n", taken);
   assert_true(taken < 5);

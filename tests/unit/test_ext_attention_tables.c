@@ -67,22 +67,40 @@ static void same_with_conditions(sqlite3 *db, const char *table, const char *col
 
 static void conditions_leave_out_no_row(void **state) {
   sqlite3 *db = *state;
-  static const char *const coordinates[] = {
-      "q_pos = 2",         "q_pos = 2.0",       "q_pos = '2'",        "q_pos = 99",
-      "q_pos = -1",        "q_pos = NULL",      "q_pos = x'32'",      "q_pos = 1.5",
-      "q_pos IN (1, 2, 2)", "q_pos = 1 OR q_pos = 3", "q_pos IS 2",   "q_pos = k_pos",
-      "q_pos = 1 AND k_pos = 0", "k_pos = 3 AND q_pos = 2 AND q_pos = 3",
-      "q_pos = 1 OR k_pos = 0",  "k_pos = 9e99", "k_pos = 9223372036854775807 OR k_pos = 2"};
-  static const char *const layers[] = {
-      "layer = 2", "layer = '2'", "layer = 2.5", "layer = -1", "layer = 6", "layer IN (0, 5, 7)",
-      "layer = 1 OR layer = 3", "layer = NULL", "layer IS 4"};
-  static const char *const heads[] = {"head = 11", "head = 12", "head = layer", "head = 2 AND layer = 3",
-                                      "head = '4'", "(head = 1 AND layer = 0) OR (head = 2)"};
+  static const char *const coordinates[] = {"q_pos = 2",
+                                            "q_pos = 2.0",
+                                            "q_pos = '2'",
+                                            "q_pos = 99",
+                                            "q_pos = -1",
+                                            "q_pos = NULL",
+                                            "q_pos = x'32'",
+                                            "q_pos = 1.5",
+                                            "q_pos IN (1, 2, 2)",
+                                            "q_pos = 1 OR q_pos = 3",
+                                            "q_pos IS 2",
+                                            "q_pos = k_pos",
+                                            "q_pos = 1 AND k_pos = 0",
+                                            "k_pos = 3 AND q_pos = 2 AND q_pos = 3",
+                                            "q_pos = 1 OR k_pos = 0",
+                                            "k_pos = 9e99",
+                                            "k_pos = 9223372036854775807 OR k_pos = 2"};
+  static const char *const layers[] = {"layer = 2",
+                                       "layer = '2'",
+                                       "layer = 2.5",
+                                       "layer = -1",
+                                       "layer = 6",
+                                       "layer IN (0, 5, 7)",
+                                       "layer = 1 OR layer = 3",
+                                       "layer = NULL",
+                                       "layer IS 4"};
+  static const char *const heads[] = {"head = 11",    "head = 12",
+                                      "head = layer", "head = 2 AND layer = 3",
+                                      "head = '4'",   "(head = 1 AND layer = 0) OR (head = 2)"};
   const size_t n = sizeof coordinates / sizeof coordinates[0];
   const size_t l = sizeof layers / sizeof layers[0], h = sizeof heads / sizeof heads[0];
   same_with_conditions(db, "attn_weights('time flies', 2)",
-                       "layer, head, q_pos, q_token, k_pos, k_token, weight, score",
-                       coordinates, n);
+                       "layer, head, q_pos, q_token, k_pos, k_token, weight, score", coordinates,
+                       n);
   same_with_conditions(db, "attn_weights('time flies', 2, 1, '{\"words\":true}')",
                        "q_pos, q_token, k_pos, weight, score", coordinates, n);
   same_with_conditions(db, "attn_weights('time flies')", "layer, head, q_pos, weight", layers, l);
@@ -101,16 +119,18 @@ static void conditions_leave_out_no_row(void **state) {
 static void conditions_are_pushed_down(void **state) {
   sqlite3 *db = *state;
   /* A scan of all rows of all heads takes 72 times as many steps as that of one. */
-  check(db,
-        "SELECT count(*) FROM attn_weights('time flies') WHERE layer = 1 AND head = 2 AND q_pos = 1 "
-        "AND k_pos = 2",
-        "1");
+  check(
+      db,
+      "SELECT count(*) FROM attn_weights('time flies') WHERE layer = 1 AND head = 2 AND q_pos = 1 "
+      "AND k_pos = 2",
+      "1");
   sqlite3_stmt *s = NULL;
-  assert_int_equal(sqlite3_prepare_v2(db,
-                                      "SELECT count(*) FROM attn_weights('time flies') WHERE layer = "
-                                      "1 AND head = 2 AND q_pos = 1",
-                                      -1, &s, NULL),
-                   SQLITE_OK);
+  assert_int_equal(
+      sqlite3_prepare_v2(db,
+                         "SELECT count(*) FROM attn_weights('time flies') WHERE layer = "
+                         "1 AND head = 2 AND q_pos = 1",
+                         -1, &s, NULL),
+      SQLITE_OK);
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   assert_int_equal(sqlite3_column_int(s, 0), 4);
   assert_true(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0) < 200);
@@ -121,17 +141,21 @@ static void conditions_are_pushed_down(void **state) {
 
 static void layers_and_heads(void **state) {
   sqlite3 *db = *state;
-  static const char *const bad[][2] = {{"-1", "not -1"},   {"99", "not 99"},
-                                       {"1.5", "not 1.5"}, {"'2'", "not the text '2'"},
+  static const char *const bad[][2] = {{"-1", "not -1"},        {"99", "not 99"},
+                                       {"1.5", "not 1.5"},      {"'2'", "not the text '2'"},
                                        {"x'02'", "not a BLOB"}, {"9e99", "not 9"}};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     static const char *const calls[][2] = {
-        {"SELECT attn_weights('hi', %s, 0)", "attn_weights: layer must be an integer from 0 to 5, "},
-        {"SELECT attn_weights('hi', 0, %s)", "attn_weights: head must be an integer from 0 to 11, "},
+        {"SELECT attn_weights('hi', %s, 0)",
+         "attn_weights: layer must be an integer from 0 to 5, "},
+        {"SELECT attn_weights('hi', 0, %s)",
+         "attn_weights: head must be an integer from 0 to 11, "},
         {"SELECT * FROM attn_weights('hi', %s)", "layer must be an integer from 0 to 5, "},
         {"SELECT * FROM attn_weights('hi', NULL, %s)", "head must be an integer from 0 to 11, "},
-        {"SELECT * FROM attn_neurons('hi', %s, 0)", "attn_neurons: layer must be an integer from 0"},
-        {"SELECT * FROM attn_neurons('hi', 0, %s)", "attn_neurons: head must be an integer from 0"}};
+        {"SELECT * FROM attn_neurons('hi', %s, 0)",
+         "attn_neurons: layer must be an integer from 0"},
+        {"SELECT * FROM attn_neurons('hi', 0, %s)",
+         "attn_neurons: head must be an integer from 0"}};
     for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
       char *sql = sqlite3_mprintf(calls[k][0], bad[i][0]);
       assert_error(db, sql, calls[k][1]);
@@ -148,7 +172,8 @@ static void layers_and_heads(void **state) {
   check(db, "SELECT attn_weights('hi', 5.0, 11) = attn_weights('hi', 5, 11.0)", "1");
   check(db, "SELECT attn_weights(NULL, 0, 0), attn_weights(NULL, 'x', NULL, 'y')", "NULL|NULL");
   check(db, "SELECT DISTINCT layer, head FROM attn_weights('hi', 3, 7)", "3|7");
-  check(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', 3)", "1|12");
+  check(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', 3)",
+        "1|12");
   check(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', NULL, 3)",
         "6|1");
   check(db, "SELECT count(*) FROM attn_weights('hi', NULL, NULL, NULL)", "648");
@@ -184,10 +209,12 @@ static void options(void **state) {
       "SELECT attn_weights('x', 0, 0, %Q)", "SELECT weight FROM attn_weights('x', 0, 0, %Q)",
       "SELECT * FROM attn_heads('x', %Q)", "SELECT * FROM attn_rollout('x', %Q)"};
   static const char *const bad[][2] = {
-      {"{\"colour\":1}", "unknown option \"colour\"; the options are model, text_b, words, special, "
-                         "renormalize, temperature, max_tokens"},
+      {"{\"colour\":1}",
+       "unknown option \"colour\"; the options are model, text_b, words, special, "
+       "renormalize, temperature, max_tokens"},
       {"{\"model\":\"nix\"}", "no model \"nix\" is loaded; the names are minilm"},
-      {"{\"temperature\":0}", "option \"temperature\" must be a number from 1e-06 to 1000000, not 0"},
+      {"{\"temperature\":0}",
+       "option \"temperature\" must be a number from 1e-06 to 1000000, not 0"},
       {"{\"temperature\":-1}", "not -1"},
       {"{\"temperature\":\"warm\"}", "not \"warm\""},
       {"{\"words\":\"yes\"}", "option \"words\" must be true or false, not \"yes\""},
@@ -225,10 +252,11 @@ static void temperatures(void **state) {
         "SELECT count(*), sum(weight), max(weight) FROM attn_weights('time flies', 0, 0, "
         "'{\"temperature\":1e-6}')",
         "16|4.0|1.0");
-  check(db,
-        "SELECT count(*), min(weight) > 0.2499, max(weight) < 0.2501 FROM attn_weights('time flies', "
-        "0, 0, '{\"temperature\":1e6}')",
-        "16|1|1");
+  check(
+      db,
+      "SELECT count(*), min(weight) > 0.2499, max(weight) < 0.2501 FROM attn_weights('time flies', "
+      "0, 0, '{\"temperature\":1e6}')",
+      "16|1|1");
 }
 
 /* ---- Texts ---------------------------------------------------------------------- */
@@ -238,7 +266,8 @@ static void texts_of_any_kind(void **state) {
   check(db, "SELECT count(*), min(truncated), max(truncated) FROM attn_weights('', 0, 0)", "4|0|0");
   check(db, "SELECT DISTINCT q_token FROM attn_weights('', 0, 0)", "[CLS] [SEP]");
   check(db, "SELECT attn_weights('', 0, 0, '{\"special\":false}')", "[]");
-  check(db, "SELECT length(attn_weights('', 0, 0, '{\"special\":false,\"format\":\"blob\"}'))", "0");
+  check(db, "SELECT length(attn_weights('', 0, 0, '{\"special\":false,\"format\":\"blob\"}'))",
+        "0");
   check(db, "SELECT count(*) FROM attn_weights('', NULL, NULL, '{\"special\":false}')", "0");
   check(db, "SELECT count(*) FROM attn_rollout('', '{\"special\":false}')", "0");
   check(db, "SELECT count(*) FROM attn_neurons('', 0, 0, '{\"special\":false}')", "0");
@@ -249,24 +278,30 @@ static void texts_of_any_kind(void **state) {
   check(db, "SELECT DISTINCT q_token FROM attn_weights(x'61ff62', 0, 0)", "[CLS] ab [SEP]");
   check(db, "SELECT count(*) FROM attn_weights('a' || char(0) || 'b', 0, 0)", "9");
   check(db,
-        "SELECT group_concat(t, '|') FROM (SELECT DISTINCT q_token AS t FROM attn_weights('caf\xc3\xa9s "
+        "SELECT group_concat(t, '|') FROM (SELECT DISTINCT q_token AS t FROM "
+        "attn_weights('caf\xc3\xa9s "
         "\xe4\xbd\xa0\xe5\xa5\xbd <b>&\"', 0, 0, '{\"words\":true}'))",
         "[CLS]|caf\xc3\xa9s|\xe4\xbd\xa0|\xe5\xa5\xbd|<|b|>|&|\"|[SEP]");
-  check(db, "SELECT group_concat(q_token, ' ') FROM (SELECT DISTINCT q_pos, q_token FROM "
-            "attn_weights('is it?', 0, 0, '{\"text_b\":\"it is\"}'))",
+  check(db,
+        "SELECT group_concat(q_token, ' ') FROM (SELECT DISTINCT q_pos, q_token FROM "
+        "attn_weights('is it?', 0, 0, '{\"text_b\":\"it is\"}'))",
         "[CLS] is it ? [SEP] it is [SEP]");
-  check(db, "SELECT count(*), max(truncated) FROM attn_weights('a b c d', 0, 0, "
-            "'{\"max_tokens\":4}')",
+  check(db,
+        "SELECT count(*), max(truncated) FROM attn_weights('a b c d', 0, 0, "
+        "'{\"max_tokens\":4}')",
         "16|1");
-  check(db, "SELECT max(truncated), count(*) FROM attn_heads(replace(hex(zeroblob(300)), '00', 'w '))",
+  check(db,
+        "SELECT max(truncated), count(*) FROM attn_heads(replace(hex(zeroblob(300)), '00', 'w '))",
         "1|72");
-  check(db, "SELECT max(q_pos) + 1, min(truncated) FROM attn_rollout(replace(hex(zeroblob(300)), "
-            "'00', 'w ')) WHERE layer = 0 AND k_pos = 0",
+  check(db,
+        "SELECT max(q_pos) + 1, min(truncated) FROM attn_rollout(replace(hex(zeroblob(300)), "
+        "'00', 'w ')) WHERE layer = 0 AND k_pos = 0",
         "256|1");
   check(db, "SELECT truncated FROM attn_neurons('a b c', 0, 0, '{\"max_tokens\":3}') LIMIT 1", "1");
   /* Pieces of a word that the limit has cut apart. */
-  check(db, "SELECT DISTINCT q_token FROM attn_weights('unaffable', 0, 0, "
-            "'{\"words\":true,\"max_tokens\":4}')",
+  check(db,
+        "SELECT DISTINCT q_token FROM attn_weights('unaffable', 0, 0, "
+        "'{\"words\":true,\"max_tokens\":4}')",
         "[CLS] unaffa [SEP]");
 }
 
@@ -292,37 +327,44 @@ static void weights_that_are_no_numbers(void **state) {
 
 static void joins(void **state) {
   sqlite3 *db = *state;
-  check(db, "SELECT docs.id, count(*) FROM docs, attn_heads(docs.body) GROUP BY 1", "1|72 3|72 4|72");
+  check(db, "SELECT docs.id, count(*) FROM docs, attn_heads(docs.body) GROUP BY 1",
+        "1|72 3|72 4|72");
   check(db, "SELECT docs.id, count(*) FROM attn_heads(docs.body), docs GROUP BY 1",
         "1|72 3|72 4|72");
   check(db, "SELECT docs.id, count(layer) FROM docs LEFT JOIN attn_heads(docs.body) GROUP BY 1",
         "1|72 2|0 3|72 4|72");
+  check(
+      db,
+      "SELECT docs.id, (SELECT count(DISTINCT layer * 100 + head) FROM attn_heads(docs.body)) FROM "
+      "docs",
+      "1|72 2|0 3|72 4|72");
   check(db,
-        "SELECT docs.id, (SELECT count(DISTINCT layer * 100 + head) FROM attn_heads(docs.body)) FROM "
-        "docs",
-        "1|72 2|0 3|72 4|72");
-  check(db,
-        "SELECT docs.id, w.k_token, count(*) FROM docs JOIN attn_weights(docs.body, 0) w ON w.q_pos = "
+        "SELECT docs.id, w.k_token, count(*) FROM docs JOIN attn_weights(docs.body, 0) w ON "
+        "w.q_pos = "
         "1 AND w.k_pos = 2 AND w.head < docs.id GROUP BY 1, 2",
         "1|flies|1 4|red|4");
+  check(
+      db,
+      "SELECT count(*), max(abs(w.weight - json_extract(attn_weights(docs.body, w.layer, w.head), "
+      "'$[0][0]'))) < 1e-6 FROM docs JOIN attn_weights(docs.body) w ON w.q_pos = 0 AND w.k_pos = 0",
+      "216|1");
+  check(
+      db,
+      "SELECT h.layer, h.head, abs(sum(w.weight) / 4 - h.first) < 1e-6 FROM attn_heads('time "
+      "flies') h JOIN attn_weights('time flies', h.layer, h.head) w ON w.k_pos = 0 WHERE h.layer = "
+      "h.head GROUP BY 1, 2",
+      "0|0|1 1|1|1 2|2|1 3|3|1 4|4|1 5|5|1");
   check(db,
-        "SELECT count(*), max(abs(w.weight - json_extract(attn_weights(docs.body, w.layer, w.head), "
-        "'$[0][0]'))) < 1e-6 FROM docs JOIN attn_weights(docs.body) w ON w.q_pos = 0 AND w.k_pos = 0",
-        "216|1");
-  check(db,
-        "SELECT h.layer, h.head, abs(sum(w.weight) / 4 - h.first) < 1e-6 FROM attn_heads('time "
-        "flies') h JOIN attn_weights('time flies', h.layer, h.head) w ON w.k_pos = 0 WHERE h.layer = "
-        "h.head GROUP BY 1, 2",
-        "0|0|1 1|1|1 2|2|1 3|3|1 4|4|1 5|5|1");
-  check(db,
-        "SELECT docs.id, count(*) FROM docs JOIN attn_rollout(docs.body) r ON r.layer = docs.id GROUP "
+        "SELECT docs.id, count(*) FROM docs JOIN attn_rollout(docs.body) r ON r.layer = docs.id "
+        "GROUP "
         "BY 1",
         "1|16 3|4 4|25");
   check(db,
         "SELECT count(*) FROM attn_heads('time flies') h JOIN attn_neurons('time flies', h.layer, "
         "h.head) n WHERE n.q_pos = 0 AND n.k_pos = 0 AND n.dim = 0",
         "72");
-  assert_error(db, "SELECT * FROM attn_heads(b.label) a, attn_heads(a.label) b", "no query solution");
+  assert_error(db, "SELECT * FROM attn_heads(b.label) a, attn_heads(a.label) b",
+               "no query solution");
   check(db,
         "SELECT count(*) FROM attn_weights WHERE (in_text = 'a' AND q_pos = 1 AND in_layer = 0) OR "
         "(in_text = 'b' AND q_pos = 1 AND in_layer = 0)",
@@ -351,15 +393,17 @@ static void attention_is_recorded(void **state) {
 
 static void two_cursors(void **state) {
   sqlite3 *db = *state;
-  check(db,
-        "SELECT a.q_token, b.q_token, a.weight <> b.weight FROM attn_weights('time flies', 0, 0) a, "
-        "attn_weights('a red apple', 3, 1) b WHERE a.q_pos IN (1, 2) AND a.k_pos = 0 AND b.q_pos = 3 "
-        "AND b.k_pos = 4",
-        "time|apple|1 flies|apple|1");
-  check(db,
-        "SELECT count(*), sum(a.weight > b.weight) > 0 FROM attn_rollout('time flies') a, "
-        "attn_rollout('a red') b WHERE a.layer = b.layer AND a.q_pos = b.q_pos AND a.k_pos = b.k_pos",
-        "96|1");
+  check(
+      db,
+      "SELECT a.q_token, b.q_token, a.weight <> b.weight FROM attn_weights('time flies', 0, 0) a, "
+      "attn_weights('a red apple', 3, 1) b WHERE a.q_pos IN (1, 2) AND a.k_pos = 0 AND b.q_pos = 3 "
+      "AND b.k_pos = 4",
+      "time|apple|1 flies|apple|1");
+  check(
+      db,
+      "SELECT count(*), sum(a.weight > b.weight) > 0 FROM attn_rollout('time flies') a, "
+      "attn_rollout('a red') b WHERE a.layer = b.layer AND a.q_pos = b.q_pos AND a.k_pos = b.k_pos",
+      "96|1");
   check(db,
         "SELECT count(*), count(DISTINCT a.norm_mean || b.norm_mean) FROM attn_heads('time') a, "
         "attn_heads('flies') b",
@@ -398,8 +442,8 @@ static void unloading_while_scanning(void **state) {
 /* Another text in between takes the place of the pass that is kept. */
 static void another_text_while_scanning(void **state) {
   sqlite3 *db = *state;
-  char *expected = sqldb_answer(db, "SELECT sum(weight * (1 + k_pos)) FROM attn_weights('time flies', 3)",
-                                NULL);
+  char *expected =
+      sqldb_answer(db, "SELECT sum(weight * (1 + k_pos)) FROM attn_weights('time flies', 3)", NULL);
   double sum = 0;
   sqlite3_stmt *s = step_once(db, "SELECT weight * (1 + k_pos) FROM attn_weights('time flies', 3)");
   do {
@@ -442,7 +486,8 @@ static void interrupts(void **state) {
       "SELECT * FROM attn_weights(interrupt_now('a text that nobody has run'))",
       "SELECT * FROM attn_heads(interrupt_now('a text that nobody has run'))",
       "SELECT * FROM attn_rollout(interrupt_now('a text that nobody has run'))",
-      "SELECT sum(weight) FROM attn_weights('time flies') WHERE iif(q_pos = 2, interrupt_now(1), 1)",
+      "SELECT sum(weight) FROM attn_weights('time flies') WHERE iif(q_pos = 2, interrupt_now(1), "
+      "1)",
       "SELECT sum(product) FROM attn_neurons('time flies', 0, 0) WHERE interrupt_now(1)"};
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
     int rc;

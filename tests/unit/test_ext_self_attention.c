@@ -116,8 +116,9 @@ static void temperature_and_scale(void **state) {
   CHECK(PROJECTED_WITH("'scale', 0") " -> '$.weights[5]'", 1e-12, 1 / 6., 1 / 6., 1 / 6., 1 / 6.,
         1 / 6., 1 / 6.);
   assert_answer(db,
-                "SELECT " PROJECTED " = " PROJECTED_WITH("'scale', 'sqrt'") ", " PROJECTED
-                " = " PROJECTED_WITH("'scale', NULL, 'mask', NULL, 'causal', json('false')"),
+                "SELECT " PROJECTED
+                " = " PROJECTED_WITH("'scale', 'sqrt'") ", " PROJECTED " = " PROJECTED_WITH(
+                    "'scale', NULL, 'mask', NULL, 'causal', json('false')"),
                 "1|1");
 }
 
@@ -232,13 +233,14 @@ static void values_that_are_wrong(void **state) {
       {"'[[1]]', '{\"mask\":[[0.5]]}'", "mask[0][0] must be 0, 1, true or false"},
       {"'[[1]]', '{\"mask\":1}'", "mask is a number, but must be an array of 0 and 1"},
       {"'[[1],[2]]', '{\"mask\":[[1,1],1]}'", "mask[1] is a number, but must be an array"},
-      {"'[[1]]', '{\"scale\":\"root\"}'", "option \"scale\" must be \"sqrt\", \"none\" or a number"},
+      {"'[[1]]', '{\"scale\":\"root\"}'",
+       "option \"scale\" must be \"sqrt\", \"none\" or a number"},
       {"'[[1]]', '{\"scale\":[1]}'", "multiplied by, not an array"},
       {"'[[1]]', '{\"temperature\":0}'", "option \"temperature\" must be a number from 1e-06"},
       {"'[[1]]', '{\"temperature\":\"hot\"}'", "not \"hot\""},
       {"'[[1]]', '{\"causal\":2}'", "option \"causal\" must be true or false, not 2"},
-      {"'[[1]]', '{\"heads\":2}'",
-       "unknown option \"heads\"; the options are w_q, w_k, w_v, scale, mask, temperature, causal"}};
+      {"'[[1]]', '{\"heads\":2}'", "unknown option \"heads\"; the options are w_q, w_k, w_v, "
+                                   "scale, mask, temperature, causal"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char *sql = sqlite3_mprintf("SELECT self_attention(%s)", cases[i][0]);
     assert_error(db, sql, cases[i][1]);
@@ -263,6 +265,8 @@ static void sizes_are_bounded(void **state) {
     sqlite3_free(sql);
     sqlite3_free(x);
   }
+  assert_error(db, "SELECT self_attention(replace(hex(zeroblob(20000000)), '00', '[,'))",
+               "x has 40000000 bytes of JSON; it may have 33554432");
   char *row = sqlite3_mprintf(ones, 1025, "1");
   char *sql = sqlite3_mprintf("SELECT self_attention('[' || %s || ']')", row);
   assert_error(db, sql, "x has 1025 columns; there must be from 1 to 1024");
@@ -288,15 +292,11 @@ static void results_that_are_too_big(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_test, close_test)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(printed_figures),
-                                     TEST(the_same_in_float64),
-                                     TEST(temperature_and_scale),
-                                     TEST(masks),
-                                     TEST(causal_attention),
-                                     TEST(positions),
-                                     TEST(shapes_that_do_not_agree),
-                                     TEST(values_that_are_wrong),
-                                     TEST(sizes_are_bounded),
-                                     TEST(results_that_are_too_big)};
+  const struct CMUnitTest tests[] = {
+      TEST(printed_figures),          TEST(the_same_in_float64),
+      TEST(temperature_and_scale),    TEST(masks),
+      TEST(causal_attention),         TEST(positions),
+      TEST(shapes_that_do_not_agree), TEST(values_that_are_wrong),
+      TEST(sizes_are_bounded),        TEST(results_that_are_too_big)};
   return cmocka_run_group_tests_name("self-attention in SQL", tests, NULL, NULL);
 }
