@@ -21,8 +21,8 @@ typedef struct html_options {
 static const char view_names[] = "head|model|neuron|matrix|statistics|rollout";
 static const char theme_names[] = "auto|light|dark";
 
-#define OWN_SPEC(key, type, low, high, choices) \
-  {#key, type, offsetof(html_options, key), low, high, choices}
+#define OWN_SPEC(key, type, low, high, choices)                                                    \
+  { #key, type, offsetof(html_options, key), low, high, choices }
 
 static const option_spec specs[] = {
     INSPECTION_SPECS(html_options, inspect),
@@ -47,8 +47,10 @@ static void append_choice(sqlite3_str *out, const char *names, int index) {
 }
 
 static void append_integer(sqlite3_str *out, int number) {
-  if (number < 0) sqlite3_str_appendall(out, "null");
-  else sqlite3_str_appendf(out, "%d", number);
+  if (number < 0)
+    sqlite3_str_appendall(out, "null");
+  else
+    sqlite3_str_appendf(out, "%d", number);
 }
 
 static void append_flag(sqlite3_str *out, const char *name, int flag) {
@@ -78,11 +80,13 @@ static void append_beginning(sqlite3_str *out, const html_options *o) {
 
 static bert_status check_place(const html_options *o, const inspection *i, bert_error *error) {
   if (o->layer >= i->layers)
-    return error_set(error, BERT_ARGUMENT, "option layer must be from 0 to %d for the model %s, not %d",
-                     i->layers - 1, i->model->name, o->layer);
+    return error_set(error, BERT_ARGUMENT,
+                     "option layer must be from 0 to %d for the model %s, not %d", i->layers - 1,
+                     i->model->name, o->layer);
   if (o->head >= i->heads)
-    return error_set(error, BERT_ARGUMENT, "option head must be from 0 to %d for the model %s, not %d",
-                     i->heads - 1, i->model->name, o->head);
+    return error_set(error, BERT_ARGUMENT,
+                     "option head must be from 0 to %d for the model %s, not %d", i->heads - 1,
+                     i->model->name, o->head);
   return BERT_OK;
 }
 

@@ -68,15 +68,15 @@ typedef enum html_neurons {
 
 typedef struct html_contents {
   connection *connection;
-  int bits;             /* of a weight: 8 or 16 */
+  int bits; /* of a weight: 8 or 16 */
   html_neurons neurons;
-  int layer, head;      /* whose vectors NEURONS_LAYER and NEURONS_HEAD mean */
+  int layer, head; /* whose vectors NEURONS_LAYER and NEURONS_HEAD mean */
 } html_contents;
 
 /* Appends a run as a JSON object. `i` has tokens as units and `words` words;
 ** both have special tokens. Errors: as inspection_weights, BERT_INTERRUPTED,
 ** BERT_NOMEM; what `out` could not hold is left to the caller. */
-bert_status html_append_run(sqlite3_str *out, const html_contents *contents,
-                            const inspection *i, const inspection *words, bert_error *error);
+bert_status html_append_run(sqlite3_str *out, const html_contents *contents, const inspection *i,
+                            const inspection *words, bert_error *error);
 
 #endif

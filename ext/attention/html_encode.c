@@ -26,13 +26,17 @@ void html_append_text(sqlite3_str *out, const char *text, size_t size) {
 }
 
 void html_append_optional(sqlite3_str *out, const char *text) {
-  if (text == NULL) sqlite3_str_appendall(out, "null");
-  else html_append_text(out, text, strlen(text));
+  if (text == NULL)
+    sqlite3_str_appendall(out, "null");
+  else
+    html_append_text(out, text, strlen(text));
 }
 
 void html_append_number(sqlite3_str *out, double number) {
-  if (isfinite(number)) sqlite3_str_appendf(out, "%.5g", number);
-  else sqlite3_str_appendall(out, "null");
+  if (isfinite(number))
+    sqlite3_str_appendf(out, "%.5g", number);
+  else
+    sqlite3_str_appendall(out, "null");
 }
 
 /* ---- Base64 -------------------------------------------------------------- */
@@ -114,8 +118,10 @@ bert_status html_append_weights(sqlite3_str *out, html_buffer *b, const float *w
     scale_to = put_16(scale_to, (unsigned)scale);
     for (size_t n = 0; n < count; n++) {
       unsigned share = (unsigned)fmin(floor((double)w[n] * steps + 0.5), full);
-      if (bits == 8) *to++ = (unsigned char)share;
-      else to = put_16(to, share);
+      if (bits == 8)
+        *to++ = (unsigned char)share;
+      else
+        to = put_16(to, share);
     }
   }
   append_base64(out, b->bytes, size);

@@ -103,10 +103,10 @@ static void work_clear(work *w) {
 
 /* In the order that sql/page/statistics.js gives them. */
 static void append_statistics(sqlite3_str *out, const bert_head_statistics *s) {
-  const double numbers[] = {s->entropy,  s->entropy_norm,    s->diag,      s->prev,
-                            s->next,     s->first,           s->sep,       s->punct,
+  const double numbers[] = {s->entropy,       s->entropy_norm,    s->diag,     s->prev,
+                            s->next,          s->first,           s->sep,      s->punct,
                             s->mean_distance, s->signed_distance, s->max_prob, s->positional,
-                            s->norm_mean, s->collapsed};
+                            s->norm_mean,     s->collapsed};
   for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++) {
     sqlite3_str_appendchar(out, 1, n > 0 ? ',' : '[');
     html_append_number(out, numbers[n]);
@@ -131,8 +131,10 @@ static bert_status append_head(sqlite3_str *out, sqlite3_str *statistics, sqlite
 
 /* "[[a,b],[c,d]]": what stands before head `head` of layer `layer`. */
 static void separate(sqlite3_str *out, int layer, int head) {
-  if (head == 0) sqlite3_str_appendall(out, layer == 0 ? "[[" : "],\n[");
-  else sqlite3_str_appendchar(out, 1, ',');
+  if (head == 0)
+    sqlite3_str_appendall(out, layer == 0 ? "[[" : "],\n[");
+  else
+    sqlite3_str_appendchar(out, 1, ',');
 }
 
 /* "weights", "statistics" and "labels", each by layer and head. */
@@ -198,9 +200,11 @@ static range range_of(const inspection *i, html_neurons neurons, int layer, int 
 static range range_that_fits(const html_contents *contents, const inspection *i) {
   static const html_neurons choices[] = {NEURONS_ALL, NEURONS_LAYER, NEURONS_HEAD};
   sqlite3_uint64 tokens = i->view->tokens, all = (sqlite3_uint64)i->layers * (unsigned)i->heads;
-  sqlite3_uint64 matrix = html_base64_size(2 * tokens + tokens * tokens * (unsigned)contents->bits / 8);
+  sqlite3_uint64 matrix =
+      html_base64_size(2 * tokens + tokens * tokens * (unsigned)contents->bits / 8);
   sqlite3_uint64 vectors = 2 * html_base64_size(tokens * (4 + 2 * head_size_of(i)));
-  sqlite3_uint64 used = html_page_before_size + html_page_after_size + all * (matrix + 160) + 200 * tokens;
+  sqlite3_uint64 used =
+      html_page_before_size + html_page_after_size + all * (matrix + 160) + 200 * tokens;
   sqlite3_uint64 limit = contents->bits == 8 ? 4000000 : 8000000;
   sqlite3_uint64 room = limit > used + used / 4 ? limit - used : used / 4;
   for (size_t n = 0; n < sizeof choices / sizeof choices[0]; n++) {
@@ -219,8 +223,8 @@ static bert_status append_queries_and_keys(sqlite3_str *out, const inspection *i
     size_t stride;
     const float *vectors = bert_pass_vectors(i->pass, kinds[n], layer, head, &stride);
     sqlite3_str_appendchar(out, 1, n > 0 ? ',' : '[');
-    status = html_append_vectors(out, &w->buffer, vectors, i->view->tokens, head_size_of(i),
-                                 stride, error);
+    status = html_append_vectors(out, &w->buffer, vectors, i->view->tokens, head_size_of(i), stride,
+                                 error);
   }
   sqlite3_str_appendchar(out, 1, ']');
   return status;
@@ -239,8 +243,8 @@ static bert_status append_neurons(sqlite3_str *out, const html_contents *content
   for (int layer = 0; layer < r.layers && status == BERT_OK; layer++)
     for (int head = 0; head < r.heads && status == BERT_OK; head++) {
       separate(out, layer, head);
-      status = append_queries_and_keys(out, i, r.first_layer + layer, r.first_head + head, w,
-                                       error);
+      status =
+          append_queries_and_keys(out, i, r.first_layer + layer, r.first_head + head, w, error);
     }
   sqlite3_str_appendall(out, r.layers == 0 ? "]}" : "]]}");
   return status;
@@ -259,8 +263,8 @@ static void append_description(sqlite3_str *out, const inspection *i) {
                       i->truncated ? "true" : "false", i->layers, i->heads, (int)head_size_of(i));
 }
 
-bert_status html_append_run(sqlite3_str *out, const html_contents *contents,
-                            const inspection *i, const inspection *words, bert_error *error) {
+bert_status html_append_run(sqlite3_str *out, const html_contents *contents, const inspection *i,
+                            const inspection *words, bert_error *error) {
   work w;
   append_description(out, i);
   bert_status status = append_tokens(out, i, error);
