@@ -22,6 +22,7 @@ void normalizer_expand(const normalizer *n, uint32_t c, expansion *out) {
   int count = 1;
   out->count = out->ideograph = out->dropped = 0;
   out->first = 0;
+  out->c[0] = c;
   if (n->steps & NORMALIZER_LOWER_FIRST) count = unicode_lower(c, lower);
   for (int i = 0; i < count; i++) {
     uint32_t x = lower[i];

@@ -410,7 +410,7 @@ struct tokenizer {
 /* Adds a token as tokenizer.json or tokenizer_config.json describes it; `id`
 ** is -1 where the file gives none. The id is that of the vocabulary, or the
 ** next free one. Empty tokens are left out. */
-bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *token, int64_t id,
+bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *added, int64_t id,
                       bert_error *error);
 
 /* Makes the sets; needs the normalizer. */

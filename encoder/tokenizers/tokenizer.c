@@ -209,7 +209,8 @@ static void put_special(bert_tokens *out, size_t at, const template_part *part) 
   out->ids[at] = part->id;
   out->types[at] = part->type;
   out->starts[at] = out->stops[at] = 0;
-  out->words[at] = out->segments[at] = -1;
+  out->words[at] = -1;
+  out->segments[at] = -1;
   out->special[at] = out->used[at] = 1;
 }
 

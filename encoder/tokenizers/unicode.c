@@ -141,8 +141,7 @@ int unicode_decompose(uint32_t c, uint32_t *out) {
   if (c >= 0xAC00 && c <= 0xD7A3) return decompose_hangul(c - 0xAC00, out);
   if (c < 0xC0 || utf8proc_get_property((utf8proc_int32_t)c)->decomp_seqindex == UINT16_MAX)
     return 1;
-  if (c > 0xFFFF &&
-      !unicode_in_ranges(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
+  if (c > 0xFFFF && !unicode_in_ranges(decomposed_9, sizeof decomposed_9 / sizeof *decomposed_9, c))
     return 1;
   count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, UNICODE_DECOMPOSED,
                                   UTF8PROC_DECOMPOSE, &class);

@@ -28,6 +28,7 @@ static void check_reading(const char *text, size_t size, const uint32_t *expecte
   for (; at < size; i++) {
     size_t before = at;
     uint32_t c = unicode_next(text, size, &at);
+    assert_int_not_equal(expected[i], 0);
     if (c != expected[i]) fail_msg("byte %zu: U+%04X, expected U+%04X", before, c, expected[i]);
     assert_true(at > before && at <= size);
   }
@@ -218,7 +219,7 @@ static uint32_t random_next(uint32_t *seed) { /* xorshift */
 
 static void check_order(const normalizer *n, const source *sources, size_t count, const char *text,
                         size_t size) {
-  normal_char expected[256], c;
+  normal_char expected[256] = {0}, c;
   size_t kept = sort_marks(sources, count, expected), got = 0;
   added_scan scan;
   reader r;
