@@ -30,4 +30,19 @@ test_recipes_have_no_output_left_over() {
   done
 }
 
+# The block ```text after the line <!-- from sql/recipes/NAME.sql -->.
+shown_in_readme() {
+  awk -v from="<!-- from $1 -->" '
+    $0 == from { wait = 1; next }
+    wait && /^```text/ { inside = 1; wait = 0; next }
+    inside && /^```/ { exit }
+    inside' README.md
+}
+
+test_readme_shows_what_they_print() {
+  for recipe in sql/recipes/*.sql; do
+    expect_equal "$(cat "tests/docs/recipes/$(basename "$recipe" .sql).out")" "$(shown_in_readme "$recipe")"
+  done
+}
+
 run_tests
