@@ -8,9 +8,21 @@ run_recipe() {
   run_sqlite -cmd ".load bertsql" -cmd ".mode box" :memory: <"$1" 2>&1 | plain_errors
 }
 
+# Puts what a recipe prints into its block in README.md.
+fill_readme() {
+  awk -v from="<!-- from $1 -->" -v output="tests/docs/recipes/$(basename "$1" .sql).out" '
+    inside && /^```/ { while ((getline line < output) > 0) print line; inside = 0 }
+    !inside
+    $0 == from { wait = 1 }
+    wait && /^```text/ { inside = 1; wait = 0 }' README.md >"tests/docs/recipes/README.new"
+  cat tests/docs/recipes/README.new >README.md
+  rm tests/docs/recipes/README.new
+}
+
 if [ "${1:-}" = --write ]; then
   for recipe in sql/recipes/*.sql; do
     run_recipe "$recipe" >"tests/docs/recipes/$(basename "$recipe" .sql).out"
+    fill_readme "$recipe"
   done
   exit
 fi
