@@ -201,7 +201,7 @@ void json_append_vector(sqlite3_str *out, const float *vector, int dim);
 
 /* Bytes of the UTF-8 character at bytes[size]; 0 when there is none: broken, cut
 ** short, a surrogate, beyond U+10FFFF. */
-size_t utf8_character_size(const unsigned char *bytes, size_t size);
+size_t utf8_character_size(const unsigned char *text, size_t size);
 
 /* Appends text[size] as a JSON string; what is not UTF-8 becomes U+FFFD. */
 void json_append_text(sqlite3_str *out, const char *text, size_t size);

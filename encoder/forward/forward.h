@@ -83,10 +83,10 @@ typedef struct encoder_weights {
 /* Finds every tensor that `config` asks for in `file`, checks its shape and
 ** type, and points into the mapping; float16, bfloat16, float64 and misaligned
 ** tensors are converted into private memory. BERT_INVALID names the tensor and
-** both shapes. *out is to be freed with weights_free, also after a failure;
+** both shapes. *w is to be freed with weights_free, also after a failure;
 ** `file` must stay open as long. */
 bert_status weights_bind(const model_config *config, const tensor_file *file,
-                         encoder_weights *out, bert_error *error);
+                         encoder_weights *w, bert_error *error);
 void weights_free(encoder_weights *w);
 
 /* One linear outside the encoder, such as a Dense module: name.weight and,
