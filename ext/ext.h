@@ -199,7 +199,7 @@ bert_status vector_from_json(bert_text text, float **vector, int *dim, bert_erro
 ** JSON has no others. */
 void json_append_vector(sqlite3_str *out, const float *vector, int dim);
 
-/* Bytes of the UTF-8 character at bytes[size]; 0 when there is none: broken, cut
+/* Bytes of the UTF-8 character at text[size]; 0 when there is none: broken, cut
 ** short, a surrogate, beyond U+10FFFF. */
 size_t utf8_character_size(const unsigned char *text, size_t size);
 
