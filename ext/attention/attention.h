@@ -13,7 +13,7 @@
 **   table_attn_neurons.c  attn_neurons
 **   self_attention.c      self_attention, positional_encoding
 **   attn_pictures.c       attn_heatmap, attn_svg: options and labels for ext/render
-**   attn_html.c           attn_html: the page and its data
+**   attn_html.c           attn_html: the page, with html_run.c and html_encode.c (html.h)
 **
 ** Layer and head arguments are read by value_int of table.c. Pictures are drawn
 ** by ext/render, which knows nothing of models.

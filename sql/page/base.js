@@ -35,7 +35,8 @@
 
   // Text that may hold anything, made visible: control characters become their
   // pictures, characters that steer the direction of text or show nothing become
-  // their code points. Without that, one token could turn the page around.
+  // their code points. Without that, one token could turn the page around. The two
+  // joiners stay: they shape Persian words and emoji.
   page.visible = function (text) {
     let out = '';
     for (const c of text) {
@@ -45,7 +46,9 @@
       else if (
         (code >= 0x80 && code < 0xa0) ||
         code === 0xad ||
-        (code >= 0x200b && code <= 0x200f) ||
+        code === 0x200b ||
+        code === 0x200e ||
+        code === 0x200f ||
         (code >= 0x2028 && code <= 0x202e) ||
         (code >= 0x2060 && code <= 0x206f) ||
         code === 0xfeff ||
@@ -55,7 +58,7 @@
         out += `⟨${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
       else out += c;
     }
-    return out === '' ? '∅' : out;
+    return /^[\u200c\u200d]*$/.test(out) ? '∅' : out;
   };
 
   page.announce = text => {

@@ -96,7 +96,11 @@
 
   // A button that is pressed while a flag of the state is set.
   function toggle(id, key, off, on) {
-    const node = page.el('button', { type: 'button', id, onclick: () => page.set({ [key]: !page.get()[key] }) });
+    const node = page.el('button', {
+      type: 'button',
+      id,
+      onclick: () => page.set({ [key]: !page.get()[key] })
+    });
     syncs.push(() => {
       node.textContent = page.get()[key] ? on : off;
       node.setAttribute('aria-pressed', String(page.get()[key]));
@@ -105,35 +109,90 @@
   }
 
   const asNumber = key => value => ({ [key]: Number(value) });
-  const comparisons = [['both', 'Side by side'], ['a', 'A'], ['b', 'B'], ['difference', 'A − B']];
-  const thumbnails = [['lines', 'Lines'], ['matrix', 'Matrices']];
-  const pairs = [['all', 'All'], ['aa', 'A → A'], ['ab', 'A → B'], ['ba', 'B → A'], ['bb', 'B → B']];
+  const comparisons = [
+    ['both', 'Side by side'],
+    ['a', 'A'],
+    ['b', 'B'],
+    ['difference', 'A − B']
+  ];
+  const thumbnails = [
+    ['lines', 'Lines'],
+    ['matrix', 'Matrices']
+  ];
+  const pairs = [
+    ['all', 'All'],
+    ['aa', 'A → A'],
+    ['ab', 'A → B'],
+    ['ba', 'B → A'],
+    ['bb', 'B → B']
+  ];
   const limits = [[0, 'all'], ...[1, 2, 3, 5, 10].map(k => [k, `top ${k}`])];
 
   const comparison = () => group(['always', choice('Comparison', 'show', comparisons)]);
 
-  const place = () => group(
-    ['layer', select('layer', 'Layer', 'layer', numbers(page.mostLayers), asNumber('layer'))],
-    ['head', select('head', 'Head', 'head', numbers(page.mostHeads), asNumber('head'))],
-    ['expand', toggle('expand', 'expanded', 'Expand token', 'Collapse')],
-    ['zoom', toggle('zoom', 'zoom', 'Enlarge', 'Back to all heads')],
-    ['thumbs', choice('Thumbnails', 'thumbs', thumbnails)],
-    ['filter', select('filter', 'Pairs', 'filter', () => pairs)]
-  );
+  const place = () =>
+    group(
+      ['layer', select('layer', 'Layer', 'layer', numbers(page.mostLayers), asNumber('layer'))],
+      ['head', select('head', 'Head', 'head', numbers(page.mostHeads), asNumber('head'))],
+      ['expand', toggle('expand', 'expanded', 'Expand token', 'Collapse')],
+      ['zoom', toggle('zoom', 'zoom', 'Enlarge', 'Back to all heads')],
+      ['thumbs', choice('Thumbnails', 'thumbs', thumbnails)],
+      ['filter', select('filter', 'Pairs', 'filter', () => pairs)]
+    );
 
-  const units = () => group(
-    ['units', check('words', 'Merge words', 'words', 'Merge word pieces: weights summed over keys, averaged over queries (w)')],
-    ['units', check('special', 'Special tokens', 'special', 'Show special tokens (s)')],
-    ['units', check('renormalize', 'Renormalize', 'renormalize', 'Without special tokens: let rows sum to 1 again (r)')]
-  );
+  const units = () =>
+    group(
+      [
+        'units',
+        check(
+          'words',
+          'Merge words',
+          'words',
+          'Merge word pieces: weights summed over keys, averaged over queries (w)'
+        )
+      ],
+      ['units', check('special', 'Special tokens', 'special', 'Show special tokens (s)')],
+      [
+        'units',
+        check(
+          'renormalize',
+          'Renormalize',
+          'renormalize',
+          'Without special tokens: let rows sum to 1 again (r)'
+        )
+      ]
+    );
 
-  const restraint = () => group(
-    ['limits', threshold()],
-    ['limits', select('top', 'Per token', 'top', () => limits, asNumber('top'))]
-  );
+  const restraint = () =>
+    group(
+      ['limits', threshold()],
+      ['limits', select('top', 'Per token', 'top', () => limits, asNumber('top'))]
+    );
+
+  // On a narrow screen these open on demand, so that the picture is in sight.
+  function moreOnDemand(groups) {
+    const controls = page.byId('controls');
+    const button = page.el(
+      'button',
+      {
+        type: 'button',
+        id: 'more',
+        'aria-expanded': 'false',
+        'aria-controls': 'controls',
+        onclick: () => button.setAttribute('aria-expanded', String(controls.classList.toggle('is-open')))
+      },
+      'Options'
+    );
+    groups.forEach(g => g.classList.add('on-demand'));
+    syncs.push(() => {
+      button.hidden = groups.every(g => g.hidden);
+    });
+    return [button, ...groups];
+  }
 
   function build() {
-    page.byId('controls').append(...(page.runs.length > 1 ? [comparison()] : []), place(), units(), restraint());
+    const first = page.runs.length > 1 ? [comparison(), place()] : [place()];
+    page.byId('controls').append(...first, ...moreOnDemand([units(), restraint()]));
     syncs.push(() => {
       const off = page.get().special;
       page.byId('renormalize').disabled = off;
@@ -154,8 +213,10 @@
     page.byId('views').append(...buttons);
     syncs.push(() =>
       buttons.forEach(b => {
-        if (b.dataset.view === page.get().view) b.setAttribute('aria-current', 'page');
-        else b.removeAttribute('aria-current');
+        if (b.dataset.view === page.get().view) {
+          b.setAttribute('aria-current', 'page');
+          page.byId('views').scrollLeft = b.offsetLeft + b.offsetWidth / 2 - page.byId('views').clientWidth / 2;
+        } else b.removeAttribute('aria-current');
       })
     );
   }

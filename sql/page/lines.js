@@ -51,19 +51,19 @@
   }
 
   // Head by head, each a little below the one before, so that lines of several
-  // heads lie side by side and keep their colours.
+  // heads lie side by side and keep their colours. Where much attention lies on
+  // top of each other, small weights are drawn fainter: together they would hide the rest.
   function drawLines(surface, source, layout, heads, layer, only) {
-    let count = 0;
-    const many = heads.length > 1,
-      spread = layout.row * 0.62;
-    const style = {
-      most: many ? Math.max(1.6, 3.4 - heads.length * 0.12) : layout.row < 20 ? 2.4 : 3.4,
-      faint: many && !only
-    };
-    heads.forEach((head, place) => {
-      const shift = many ? spread * (place / (heads.length - 1) - 0.5) : 0;
-      const lines = linesOf(source, layout, source.shown(layer, head), only, shift);
-      count += lines.length;
+    const spread = heads.length > 1 ? layout.row * 0.62 : 0;
+    const shiftOf = place => (spread === 0 ? 0 : spread * (place / (heads.length - 1) - 0.5));
+    const all = heads.map((head, place) =>
+      linesOf(source, layout, source.shown(layer, head), only, shiftOf(place))
+    );
+    const count = all.reduce((sum, lines) => sum + lines.length, 0);
+    const widest = heads.length > 1 ? Math.max(1.6, 3.4 - heads.length * 0.12) : layout.row < 20 ? 2.4 : 3.4;
+    const mass = all.reduce((sum, lines) => lines.reduce((part, l) => part + Math.abs(l.weight), sum), 0);
+    const style = { most: widest, faint: !only && mass > 4 * source.queries.length };
+    all.forEach((lines, place) => {
       if (source.signed) {
         surface.lines(
           lines.filter(l => l.weight < 0),
@@ -75,7 +75,7 @@
           page.color('plus'),
           style
         );
-      } else surface.lines(lines, page.headColor(head), style);
+      } else surface.lines(lines, page.headColor(heads[place]), style);
     });
     return count;
   }

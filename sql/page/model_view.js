@@ -198,6 +198,6 @@
     describe: source =>
       zoomed(source)
         ? `layer ${page.get().layer}, head ${page.get().head}`
-        : `mean of all ${source.layers * source.heads} heads`
+        : `all ${source.layers * source.heads} heads; numbers are their mean`
   });
 })(window.bertsql);

@@ -87,7 +87,7 @@
       { run } = source,
       root = run.headSize;
     const name = page.fitText(source.units[w.query].label, layout.label, 13);
-    surface.text(layout.narrow ? 'query q' : 'query vector q', layout.key, 10, soft);
+    surface.text(layout.strip < 100 ? 'query q' : 'query vector q', layout.key, 10, soft);
     surface.text(name, layout.label, 29, {
       color: page.color('accent'),
       size: 13,
@@ -96,8 +96,8 @@
     });
     surface.frame(layout.key - 0.5, 20.5, layout.strip + 1, row - 5, page.color('accent'));
     strip(surface, layout.key, 29, layout, w.vector, w.largest);
-    surface.text(layout.narrow ? 'keys k' : 'key vectors k', layout.key, top - 12, soft);
-    surface.text(layout.narrow ? 'q × k' : 'elementwise product q × k', layout.product, top - 12, soft);
+    surface.text(layout.strip < 100 ? 'keys k' : 'key vectors k', layout.key, top - 12, soft);
+    surface.text(layout.strip < 170 ? 'q × k' : 'elementwise product q × k', layout.product, top - 12, soft);
     surface.text(`q·k/√${root}`, layout.numbers + (layout.narrow ? 42 : 132), top - 12, {
       ...soft,
       align: 'right'

@@ -67,13 +67,14 @@
             : 'Point at a token, or choose one, to see its numbers.'
         )
       ];
+    const relations = view.relations || ['attends to', 'is attended to by'];
     const to = source.keys.map(j => [j, matrix[active.unit * n + j]]);
     const from = source.queries.map(i => [i, matrix[i * n + active.unit]]);
     return [
       page.el('h2', {}, page.el('bdi', {}, source.units[active.unit].label)),
       ...head,
-      ...(source.queries.includes(active.unit) ? listOf(source, 'attends to', to) : []),
-      ...(source.keys.includes(active.unit) ? listOf(source, 'is attended to by', from) : [])
+      ...(source.queries.includes(active.unit) ? listOf(source, relations[0], to) : []),
+      ...(source.keys.includes(active.unit) ? listOf(source, relations[1], from) : [])
     ];
   }
 

@@ -15,6 +15,7 @@
     over: (surface, source, layout, active, pointed) =>
       page.matrixPicture.over(surface, source, layout, active, pointed),
     dims: () => false,
+    relations: ['draws from', 'reaches'],
     hit: (source, layout, x, y) => page.matrixPicture.hit(source, layout, x, y),
     tip: (source, hit) => page.matrixPicture.tip(source, hit, source.rollout(layerOf(source))),
     record: layout => ({ filled: layout.filled, weights: Array.from(layout.weights) }),

@@ -130,11 +130,16 @@
     describe: () => `${shownStatistic()} of all heads`,
     below: source => table(source),
     notes(source) {
-      const { special, renormalize } = page.get(), lines = [];
+      const { special, renormalize } = page.get(),
+        lines = [];
       if (!source.plain)
-        lines.push('Computed in this page from its rounded weights, in the units shown; labels are those of the tokens.');
+        lines.push(
+          'Computed in this page from its rounded weights, in the units shown; labels are those of the tokens.'
+        );
       if (!special && !renormalize)
-        lines.push('Rows no longer sum to 1, since special tokens are hidden: the numbers are of what is left.');
+        lines.push(
+          'Rows no longer sum to 1, since special tokens are hidden: the numbers are of what is left.'
+        );
       lines.push('Labels are a rule of thumb from these numbers, not a finding about what a head does.');
       return lines;
     }

@@ -15,7 +15,7 @@
   }
   // `faint` is for pictures of many heads, where small weights add up.
   const opacityOf = (step, faint) =>
-    faint ? 0.02 + (0.9 * step) / steps : 0.05 + 0.95 * Math.pow(step / steps, 0.7);
+    faint ? 0.02 + (0.6 * step) / steps : 0.05 + 0.95 * Math.pow(step / steps, 0.7);
   const widthOf = (step, most) => 0.6 + ((most - 0.6) * step) / steps;
 
   page.canvasSurface = function (context) {

@@ -15,6 +15,7 @@
 //   tip(source, hit, layout)                  text of the tooltip, or null
 //   matrix(source), describe(source)          the matrix [n, n] whose numbers stand beside
 //                      the picture, and its name
+//   relations          what rows and columns are to a token, if not attention
 //   record(layout, source)                    what was drawn, for tests
 //   notes(source), below(source)              lines above the picture, an element below it
 //   tiles, wide, tokensOnly                   shows tiles of heads; has no room beside it;

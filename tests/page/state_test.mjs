@@ -265,6 +265,19 @@ for (const where of ['flies', 'flies#view=model', 'flies#view=neuron&expanded=1'
     const small = await page.evaluate(() => [...document.querySelectorAll('button, select')].filter(b => b.checkVisibility() && b.getBoundingClientRect().height < 24).length);
     assert.equal(small, 0);
   });
+check('on a narrow screen options open on demand', ['flies', phone], async page => {
+  assert.equal(await page.locator('#words').isVisible(), false);
+  await page.tap('#more');
+  assert.equal(await page.getAttribute('#more', 'aria-expanded'), 'true');
+  await page.tap('#words');
+  assert.equal((await drawn(page))[0].units.length, 14);
+  await page.tap('#more');
+  assert.equal(await page.locator('#words').isVisible(), false);
+});
+check('on a narrow screen the view in use is in sight', ['flies#view=statistics', phone], async page => {
+  const box = await page.locator('[data-view=statistics]').boundingBox();
+  assert.ok(box.x >= 0 && box.x + box.width <= 360, JSON.stringify(box));
+});
 check('a finger chooses a token and lets it go', ['flies', phone], async page => {
   const [d] = await drawn(page);
   await page.locator('#figures .upper').tap({ position: { x: 60, y: 30 + 26 * 2.5 } });
