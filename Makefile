@@ -215,7 +215,7 @@ ubsan: deps $(tests_ubsan) build/ubsan/bertsql.so model-default ## the tests wit
 
 .PHONY: tsan
 tsan: deps $(tests_tsan) build/tsan/bertsql.so model-default ## the tests with ThreadSanitizer
-	$(call run,tsan,1800,$(tests_tsan) $(sql_tests),$(call runtime,tsan))
+	$(call run,tsan,1800,$(tests_tsan) $(sql_tests),$(call runtime,tsan) TSAN_OPTIONS=die_after_fork=0)
 
 under_valgrind := BERTSQL_RUN='valgrind --quiet --error-exitcode=99 --leak-check=full \
   --errors-for-leak-kinds=definite,indirect'
