@@ -290,13 +290,12 @@ static void texts_of_any_kind(void **state) {
         "SELECT count(*), max(truncated) FROM attn_weights('a b c d', 0, 0, "
         "'{\"max_tokens\":4}')",
         "16|1");
-  check(db,
-        "SELECT max(truncated), count(*) FROM attn_heads(replace(hex(zeroblob(300)), '00', 'w '))",
+  check(db, "SELECT max(truncated), count(*) FROM attn_heads('a b c', '{\"max_tokens\":4}')",
         "1|72");
   check(db,
         "SELECT max(q_pos) + 1, min(truncated) FROM attn_rollout(replace(hex(zeroblob(300)), "
-        "'00', 'w ')) WHERE layer = 0 AND k_pos = 0",
-        "256|1");
+        "'00', 'w '), '{\"max_tokens\":20}') WHERE layer = 0 AND k_pos = 0",
+        "20|1");
   check(db, "SELECT truncated FROM attn_neurons('a b c', 0, 0, '{\"max_tokens\":3}') LIMIT 1", "1");
   /* Pieces of a word that the limit has cut apart. */
   check(db,
