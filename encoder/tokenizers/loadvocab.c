@@ -117,8 +117,10 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   size_t size = 0;
   json_document *config = NULL;
   uint32_t node;
-  bert_status status = file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 0, &text, &size, error);
+  bert_status status = file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 1, &text, &size, error);
   if (status != BERT_OK) return status;
+  if (text == NULL)
+    return error_set(error, BERT_IO, "%s has no tokenizer.json and no vocab.txt", directory);
   status = read_lines(&t->vocabulary, text, size, error);
   memory_free(text);
   if (status != BERT_OK) return error_prefix(error, "%s/vocab.txt", directory);

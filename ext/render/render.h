@@ -3,7 +3,7 @@
 **
 **   heatmap.c   text for a terminal: shades or 256 colours
 **   svg.c       an SVG document
-**   columns.c   labels cut and padded to columns of a terminal
+**   terminal.c  labels cut and padded to columns of a terminal
 **   escape.c    text fit for a terminal, and for XML
 **
 ** Knows nothing of models or of SQL values: labels and numbers in, text out.
@@ -40,7 +40,7 @@ typedef struct svg_style {
 
 int render_svg(sqlite3_str *out, const picture *p, const svg_style *style);
 
-/* ---- columns.c ----------------------------------------------------------- */
+/* ---- terminal.c ---------------------------------------------------------- */
 
 /* text[size], which is visible UTF-8, in exactly `columns` columns: cut with an
 ** ellipsis, or padded on the right, on the left where `right`. */

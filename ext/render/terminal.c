@@ -1,5 +1,5 @@
 /*
-** columns.c: labels cut and padded to the columns of a terminal. A column is
+** terminal.c: labels cut and padded to the columns of a terminal. A column is
 ** what an ASCII letter takes; East Asian characters and emoji take two, marks
 ** none, which bert_text_columns knows.
 */
