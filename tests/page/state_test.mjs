@@ -124,15 +124,17 @@ check('options say how the page begins', 'initial', async page => {
 
 // ---- Theme ------------------------------------------------------------------------
 
-const background = page => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+// A change of theme reaches the page a moment after it was asked for.
+const backgroundBecomes = (page, color) =>
+  page.waitForFunction(c => getComputedStyle(document.documentElement).backgroundColor === c, color);
 check('the system’s dark theme is followed', ['flies', { colorScheme: 'dark' }], async page => {
-  assert.equal(await background(page), 'rgb(20, 23, 27)');
+  await backgroundBecomes(page, 'rgb(20, 23, 27)');
   await page.emulateMedia({ colorScheme: 'light' });
-  assert.equal(await background(page), 'rgb(252, 252, 251)');
+  await backgroundBecomes(page, 'rgb(252, 252, 251)');
 });
 check('a chosen theme stays whatever the system says', ['flies', { colorScheme: 'dark' }], async page => {
   await page.selectOption('#theme', 'light');
-  assert.equal(await background(page), 'rgb(252, 252, 251)');
+  await backgroundBecomes(page, 'rgb(252, 252, 251)');
   await page.keyboard.press('Escape');
 });
 check('pictures are drawn in the colours of the theme', 'flies#view=matrix&head=2', async page => {
