@@ -132,6 +132,16 @@ static void run_tile(const product *p, size_t t, size_t c, size_t d, size_t n, V
 **   on the stack. */
 enum { PANEL_BYTES = 256 * 1024, GROUP_BYTES = 26 * 1024, OPEN_TILES = 8 };
 
+/* Asks for the rows of w of the tile from column c ahead of their use. While few
+** rows of x pass, w comes from memory, and the processor's own prefetchers stop
+** at the end of each page, which holds two or three rows. */
+INLINE void fetch_ahead(const product *p, size_t c, size_t d, size_t n) {
+  for (size_t i = c; i < c + TILE_COLS && i < p->cols; i++) {
+    const char *row = (const char *)(p->w + i * p->ldw + d);
+    for (size_t byte = 0; byte < n * sizeof(float); byte += 64) __builtin_prefetch(row + byte, 0, 2);
+  }
+}
+
 /* The tiles in rows t to t_end and columns c to c_end: at most OPEN_TILES. */
 static void run_tiles(const product *p, size_t t, size_t t_end, size_t c, size_t c_end) {
   V sums[OPEN_TILES][TILE_ROWS * TILE_COLS];
@@ -139,6 +149,7 @@ static void run_tiles(const product *p, size_t t, size_t t_end, size_t c, size_t
   do {
     size_t n = p->depth - d < DEPTH_BLOCK ? p->depth - d : DEPTH_BLOCK, open = 0;
     for (size_t col = c; col < c_end; col += TILE_COLS) {
+      if (t == 0) fetch_ahead(p, col + 2 * TILE_COLS, d, n);
       for (size_t row = t; row < t_end; row++) run_tile(p, row, col, d, n, sums[open++]);
     }
     d += n;
