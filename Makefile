@@ -232,6 +232,10 @@ sql-expected: build/bertsql.so model-default ## write tests/sql/*.out, the demo'
 	@bash tests/shell/test_readme.sh --write
 	@git --no-pager diff --stat -- tests/sql tests/docs README.md
 
+.PHONY: arm64
+arm64: ## the kernels of 64-bit ARM, cross-compiled, checked under an emulator
+	@sh tests/tools/kernels_arm64.sh
+
 .PHONY: lint
 lint: ## clang-tidy, cppcheck and the rules of the house, warnings as errors
 	@CC='$(CC)' bash tests/tools/lint.sh
