@@ -417,7 +417,7 @@ bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *a
 bert_status added_close(added_tokens *a, const normalizer *n, bert_error *error);
 void added_free(added_tokens *a);
 
-/* load.c: fill a zeroed tokenizer, whose normalizer is built by the caller:
+/* loadjson.c: fill a zeroed tokenizer, whose normalizer is built by the caller:
 ** *steps is what it is to do. */
 bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps,
                                 bert_error *error);
@@ -425,7 +425,7 @@ bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps
 /* loadvocab.c: the same from vocab.txt and tokenizer_config.json. */
 bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert_error *error);
 
-/* load.c: the members of an added token other than its id. */
+/* loadjson.c: the members of an added token other than its id. */
 bert_status load_added_token(const json_value *json, added_token *out, bert_error *error);
 
 #endif

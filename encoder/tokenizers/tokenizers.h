@@ -4,7 +4,7 @@
 **
 **   tokenizer.c      open, encode, truncation of one and of pairs
 **   pipeline.h       the stages between, and what they hand each other
-**   load.c           tokenizer.json into a tokenizer
+**   loadjson.c       tokenizer.json into a tokenizer
 **   loadvocab.c      vocab.txt and tokenizer_config.json into a tokenizer
 **   added.c          added tokens: found in the text before anything else
 **   window.c         those that are looked for in normalized text

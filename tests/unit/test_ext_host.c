@@ -338,27 +338,61 @@ static void asking_disturbs_nothing(void **state) {
 
 /* ---- Many connections --------------------------------------------------------- */
 
+enum { USERS = 8, CONNECTIONS = 25 };
+
+/* What one thread does: opens its connections, embeds on each, and leaves them
+** open. */
+typedef struct connection_user {
+  sqlite3 *databases[CONNECTIONS];
+  int failures;
+} connection_user;
+
 static void *use_connections(void *user) {
-  int *failures = user;
-  for (int i = 0; i < 25; i++) {
-    sqlite3 *db = NULL;
-    int rc = sqlite3_open(":memory:", &db);
+  connection_user *u = user;
+  for (int i = 0; i < CONNECTIONS; i++) {
+    int rc = sqlite3_open(":memory:", &u->databases[i]);
+    sqlite3 *db = u->databases[i];
     if (rc == SQLITE_OK) rc = sqldb_load(db, NULL, NULL);
     char *answer = rc == SQLITE_OK ? sqldb_answer(db, "SELECT length(bert_embed('x'))", &rc) : NULL;
-    if (rc != SQLITE_OK || answer == NULL || strcmp(answer, "1536") != 0) ++*failures;
+    if (rc != SQLITE_OK || answer == NULL || strcmp(answer, "1536") != 0) u->failures++;
     sqlite3_free(answer);
-    if (sqlite3_close(db) != SQLITE_OK) ++*failures;
   }
   return NULL;
 }
 
-static void two_hundred_connections_in_eight_threads(void **state) {
+/* How often this process maps a file of that name, and how many kilobytes of it
+** are its own rather than the page cache's. */
+static int count_mappings(const char *name, long *private_kb) {
+  char line[5000];
+  int count = 0, inside = 0;
+  FILE *f = fopen("/proc/self/smaps", "r");
+  assert_non_null(f);
+  *private_kb = 0;
+  while (fgets(line, sizeof line, f) != NULL) {
+    if (strchr(line, '-') != NULL && strchr(line, '-') < strchr(line, ' ')) {
+      inside = strstr(line, name) != NULL;
+      count += inside;
+    } else if (inside && strncmp(line, "Private_Dirty:", 14) == 0) {
+      *private_kb += strtol(line + 14, NULL, 10);
+    }
+  }
+  fclose(f);
+  return count;
+}
+
+static void two_hundred_connections_in_eight_threads_map_a_model_once(void **state) {
   (void)state;
-  pthread_t threads[8];
-  int failures[8] = {0};
-  for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, use_connections, &failures[i]);
-  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < 8; i++) assert_int_equal(failures[i], 0);
+  static connection_user users[USERS];
+  pthread_t threads[USERS];
+  long private_kb;
+  for (int i = 0; i < USERS; i++) pthread_create(&threads[i], NULL, use_connections, &users[i]);
+  for (int i = 0; i < USERS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(count_mappings("/model.safetensors", &private_kb), 1);
+  assert_int_equal(private_kb, 0);
+  for (int i = 0; i < USERS * CONNECTIONS; i++)
+    assert_int_equal(sqlite3_close(users[i / CONNECTIONS].databases[i % CONNECTIONS]), SQLITE_OK);
+  for (int i = 0; i < USERS; i++) assert_int_equal(users[i].failures, 0);
+  assert_int_equal(count_mappings("/model.safetensors", &private_kb), 0);
 }
 
 static long resident_pages(void) {
@@ -417,16 +451,17 @@ static void unloading_leaves_running_queries_alone(void **state) {
 #define NEAR(f) cmocka_unit_test_setup_teardown(f, without_variable, with_variable)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(old_hosts_are_refused),
-                                     cmocka_unit_test(a_second_copy_of_sqlite_is_refused),
-                                     cmocka_unit_test(later_hosts_are_asked_directly),
-                                     NEAR(without_a_model_three_ways_are_named),
-                                     NEAR(the_default_is_found_near_the_library),
-                                     NEAR(a_broken_default_is_an_error),
-                                     cmocka_unit_test(embedding_can_be_interrupted),
-                                     cmocka_unit_test(asking_disturbs_nothing),
-                                     cmocka_unit_test(two_hundred_connections_in_eight_threads),
-                                     cmocka_unit_test(loading_and_unloading_does_not_grow),
-                                     cmocka_unit_test(unloading_leaves_running_queries_alone)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(old_hosts_are_refused),
+      cmocka_unit_test(a_second_copy_of_sqlite_is_refused),
+      cmocka_unit_test(later_hosts_are_asked_directly),
+      NEAR(without_a_model_three_ways_are_named),
+      NEAR(the_default_is_found_near_the_library),
+      NEAR(a_broken_default_is_an_error),
+      cmocka_unit_test(embedding_can_be_interrupted),
+      cmocka_unit_test(asking_disturbs_nothing),
+      cmocka_unit_test(two_hundred_connections_in_eight_threads_map_a_model_once),
+      cmocka_unit_test(loading_and_unloading_does_not_grow),
+      cmocka_unit_test(unloading_leaves_running_queries_alone)};
   return cmocka_run_group_tests(tests, read_host_table, NULL);
 }

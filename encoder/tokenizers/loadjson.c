@@ -1,5 +1,5 @@
 /*
-** load.c: tokenizer.json into a tokenizer.
+** loadjson.c: tokenizer.json into a tokenizer.
 **
 ** Each part names its type, and the function that reads it is chosen by that.
 ** Truncation, padding and decoder are not read: the token limit is the
