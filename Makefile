@@ -78,7 +78,7 @@ installed := deps
 endif
 
 .PHONY: deps
-deps: ## install the Debian packages that are missing (prints them first)
+deps: ## install the Debian packages that are missing, those of the tests too (prints them first)
 	@sh tests/tools/install_dependencies.sh $(if $(filter deps $(checks),$(MAKECMDGOALS)),test)
 
 .PHONY: demo
@@ -86,8 +86,8 @@ demo: deps build/bertsql.so model-default ## install what is missing, build, fet
 	@sh tests/tools/demo.sh
 
 .PHONY: shell
-shell: build/bertsql.so ## sqlite3 in which load_extension('bertsql') works
-	@LD_LIBRARY_PATH=$(CURDIR)/build$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} sqlite3 $(DB)
+shell: build/bertsql.so ## sqlite3 in which load_extension('bertsql') works; DB=my.db opens a database
+	@LD_LIBRARY_PATH=$(CURDIR)/build$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} sqlite3 $(if $(DB),'$(DB)') || true
 
 # ---- Models ------------------------------------------------------------------
 

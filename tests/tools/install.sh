@@ -41,7 +41,7 @@ explain_loading() {
   fi
   echo "Load it by its full path:  SELECT load_extension('$lib/bertsql');"
   echo "For the bare name 'bertsql' the dynamic loader must search $lib: as root,"
-  echo "  echo $lib > /etc/ld.so.conf.d/bertsql.conf && ldconfig"
+  echo "  echo '$lib' > /etc/ld.so.conf.d/bertsql.conf && ldconfig"
 }
 
 explain_model() {
@@ -65,7 +65,7 @@ install)
   install -m 644 build/libencoder.a "$destdir$lib/libencoder.a"
   install -m 644 encoder/bert.h "$destdir$include/bert.h"
   refresh_loader_cache
-  echo "Installed $destdir$lib/bertsql.so"
+  echo "Installed $destdir$lib/bertsql.so (and libbertsql.so, a link by which the loader's cache finds it)"
   echo "For C:    $destdir$include/bert.h and $destdir$lib/libencoder.a"
   explain_loading
   explain_model
@@ -80,6 +80,10 @@ install-model)
   echo "Installed $destdir$share/models/$model as the default model"
   ;;
 uninstall)
+  if ! [ -e "$destdir$lib/bertsql.so" ] && ! [ -e "$destdir$share/models/$model" ]; then
+    echo "bertsql is not installed below $destdir$prefix; for another place give its PREFIX and DESTDIR"
+    exit
+  fi
   rm -f "$destdir$lib/bertsql.so" "$destdir$lib/libbertsql.so" "$destdir$lib/libencoder.a" \
     "$destdir$include/bert.h"
   if [ "$(readlink "$destdir$share/models/default")" = $model ]; then rm "$destdir$share/models/default"; fi
