@@ -65,7 +65,8 @@ install)
   install -m 644 build/libencoder.a "$destdir$lib/libencoder.a"
   install -m 644 encoder/bert.h "$destdir$include/bert.h"
   refresh_loader_cache
-  echo "Installed $destdir$lib/bertsql.so (and libbertsql.so, a link by which the loader's cache finds it)"
+  echo "Installed $destdir$lib/bertsql.so"
+  echo "          $destdir$lib/libbertsql.so, a link by which the loader's cache finds it"
   echo "For C:    $destdir$include/bert.h and $destdir$lib/libencoder.a"
   explain_loading
   explain_model
