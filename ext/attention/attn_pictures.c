@@ -59,7 +59,7 @@ static char *make_note(const inspection *i, const picture_options *o) {
   sqlite3_str *note = sqlite3_str_new(NULL);
   if (i->truncated)
     sqlite3_str_appendf(note, "the text was cut at %d tokens", bert_pass_tokens(i->pass));
-  if (!o->inspect.special && !o->inspect.renormalize)
+  if (!o->inspect.special && !o->inspect.renormalize && i->view->count > 0)
     sqlite3_str_appendf(note, "%sspecial tokens are left out, so rows do not sum to 1",
                         sqlite3_str_length(note) > 0 ? "; " : "");
   if (o->inspect.temperature < 1 || o->inspect.temperature > 1)
