@@ -188,8 +188,13 @@ static bert_status read_config(const json_value *root, model_config *out, bert_e
 
 bert_status config_read(const char *directory, model_config *out, bert_error *error) {
   json_document *document = NULL;
-  bert_status status = file_read_json(directory, "config.json", 0, JSON_OBJECT, &document, error);
+  bert_status status = file_read_json(directory, "config.json", 1, JSON_OBJECT, &document, error);
   if (status != BERT_OK) return status;
+  if (document == NULL)
+    return error_set(error, BERT_IO,
+                     "%s is no model directory: it has no config.json; a model is a directory with "
+                     "config.json, model.safetensors and tokenizer.json or vocab.txt",
+                     directory);
   model_config c = {0};
   status = read_config(json_root(document), &c, error);
   json_free(document);
