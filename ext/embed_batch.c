@@ -208,6 +208,7 @@ static bert_status find_refused(embed_batch *b, bert_error *error) {
     if (bert_embed(b->model->encoder, &text, 1, b->options, b->vectors, NULL, &one) == BERT_OK)
       continue;
     *error = one;
+    embed_error_explain(b->model, b->options, error);
     return one.status == BERT_TOO_LONG || one.status == BERT_NUMERIC ? name_key(&b->rows[i], error)
                                                                      : one.status;
   }

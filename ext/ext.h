@@ -120,7 +120,8 @@ settings *connection_settings(connection *c);
 
 /* One key that an options object may have, and where its value goes. */
 typedef enum option_type {
-  OPTION_INT,    /* a JSON integer in [low, high] into an int */
+  OPTION_INT,    /* a JSON number without a fraction, 64 or 64.0,
+                    in [low, high] into an int */
   OPTION_BOOL,   /* true, false, 1 or 0 into an int */
   OPTION_NUMBER, /* a finite number in [low, high] into a double */
   OPTION_TEXT,   /* a string into a const char *, living as long as the options */
@@ -178,6 +179,11 @@ int value_text(sqlite3_value *value, bert_text *text, int *nomem);
 ** that holds a NUL byte. Valid until the value changes. */
 bert_status value_name(sqlite3_value *value, const char **name, bert_error *error);
 
+/* As value_name, for a name that options may follow or be taken for: one that
+** begins with '{' is BERT_ARGUMENT, and `instead` says what is right. */
+bert_status value_name_only(sqlite3_value *value, const char *instead, const char **name,
+                            bert_error *error);
+
 /* A vector argument: a BLOB of float32, or JSON text. The numbers are copied to
 ** *vector [*dim], from sqlite3_malloc64. Errors name what was found. */
 bert_status value_vector(sqlite3_value *value, float **vector, int *dim, bert_error *error);
@@ -224,6 +230,9 @@ typedef struct embed_settings {
 bert_status embed_settings_read(const char *function, sqlite3_value *value,
                                 embed_settings *out, bert_error *error);
 void embed_settings_clear(embed_settings *s);
+
+/* Adds to a BERT_TOO_LONG what can be done about it in SQL; leaves other errors. */
+void embed_error_explain(const loaded_model *m, const bert_embed_options *how, bert_error *error);
 
 /* ---- functions and tables ---------------------------------------------- */
 

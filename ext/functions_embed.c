@@ -49,12 +49,26 @@ bert_status embed_settings_read(const char *function, sqlite3_value *value, embe
   if (raw.normalize >= 0) raw.s.embed.normalize = raw.normalize ? 1 : -1;
   if (raw.pooling >= 0) raw.s.embed.pooling = poolings[raw.pooling];
   *out = raw.s;
+  if (out->embed.prompt != NULL && out->embed.kind != NULL)
+    return error_set(error, BERT_ARGUMENT,
+                     "the options \"prompt\" and \"kind\" both say what stands before the text; "
+                     "give one of them");
   return BERT_OK;
 }
 
 void embed_settings_clear(embed_settings *s) {
   options_free(s->parsed);
   memset(s, 0, sizeof *s);
+}
+
+void embed_error_explain(const loaded_model *m, const bert_embed_options *how, bert_error *error) {
+  const bert_description *d = bert_describe(m->model);
+  char raise[60] = "";
+  if (error->status != BERT_TOO_LONG) return;
+  if ((how->max_tokens > 0 ? how->max_tokens : d->max_tokens) < d->max_positions)
+    sqlite3_snprintf((int)sizeof raise, raise, "raise max_tokens (up to %d), ", d->max_positions);
+  error_set(error, BERT_TOO_LONG, "%s; %scut it with bert_chunks, or leave out truncate",
+            error->text, raise);
 }
 
 /* Settings that a statement and a call own together. */
@@ -112,6 +126,7 @@ static bert_status embed_texts(loaded_model *m, const bert_embed_options *how,
   if (*vectors == NULL) return error_nomem(error, "embedding");
   status = bert_embed(m->encoder, texts, count, how, *vectors, NULL, error);
   if (status == BERT_OK) return BERT_OK;
+  embed_error_explain(m, how, error);
   sqlite3_free(*vectors);
   *vectors = NULL;
   return status;
@@ -134,7 +149,12 @@ static bert_status embed(sqlite3_context *context, int argc, sqlite3_value **arg
   loaded_model *m = NULL;
   float *vector = NULL; /* [dim] */
   int dim;
-  bert_status status = argc > 1 ? value_name(argv[1], &argument, error) : BERT_OK;
+  bert_status status = BERT_OK;
+  if (argc > 1)
+    status = value_name_only(argv[1],
+                             "options are the third argument, as in "
+                             "bert_embed(text, NULL, '{\"dims\": 64}')",
+                             &argument, error);
   if (status == BERT_OK) status = agree(argument, s->model, &model, error);
   if (status == BERT_OK) status = registry_find(function_connection(context), model, &m, error);
   if (status == BERT_OK) status = embed_texts(m, &s->embed, &text, 1, &vector, &dim, error);
@@ -248,7 +268,10 @@ static void tokenize(sqlite3_context *context, const char *function, int argc, s
   bert_token_options how = {.only_used = only_used};
   *tokens = NULL;
   if (!text_argument(context, argv[0], &text)) return;
-  bert_status status = argc > 1 ? value_name(argv[1], &model, &error) : BERT_OK;
+  bert_status status = BERT_OK;
+  if (argc > 1)
+    status = value_name_only(argv[1], "this function takes the name of a model and no options",
+                             &model, &error);
   if (status == BERT_OK) status = registry_find(function_connection(context), model, &m, &error);
   if (status == BERT_OK) status = bert_tokenize(m->model, text, NULL, &how, tokens, &error);
   if (status != BERT_OK) result_error(context, function, &error);

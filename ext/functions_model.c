@@ -24,7 +24,11 @@ static bert_status load(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *source, *name = NULL;
   loaded_model *m = NULL;
   bert_status status = required_name(argv[0], "source", &source, error);
-  if (status == BERT_OK && argc > 1) status = value_name(argv[1], &name, error);
+  if (status == BERT_OK && argc > 1)
+    status = value_name_only(argv[1],
+                             "options are the third argument, as in "
+                             "bert_load(source, NULL, '{\"copy\": true}')",
+                             &name, error);
   if (status == BERT_OK)
     status = registry_load(function_connection(context), source, name, open, &m, error);
   if (status == BERT_OK) sqlite3_result_text(context, m->name, -1, SQLITE_TRANSIENT);

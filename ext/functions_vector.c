@@ -102,11 +102,18 @@ static void call_vector(sqlite3_context *context, int argc, sqlite3_value **argv
   bert_text text;
   float *vector = NULL; /* [dim] */
   int dim, nomem;
+  int from_blob = sqlite3_value_type(argv[0]) == SQLITE_BLOB; /* reading the text changes it */
   if (!value_text(argv[0], &text, &nomem)) {
     if (nomem) sqlite3_result_error_nomem(context);
     return;
   }
-  if (vector_from_json(text, &vector, &dim, &error) == BERT_OK)
+  bert_status status = vector_from_json(text, &vector, &dim, &error);
+  if (status != BERT_OK && status != BERT_NOMEM && from_blob && text.size > 0 &&
+      text.data[0] != '[')
+    error_set(&error, BERT_ARGUMENT,
+              "the argument is a BLOB, but not one of JSON text; a vector that is a BLOB already "
+              "needs no bert_vector");
+  if (status == BERT_OK)
     result_vector(context, vector, dim);
   else
     result_error(context, "bert_vector", &error);
@@ -124,8 +131,13 @@ static bert_status check_finite(const vector_view *view, bert_error *error) {
 static bert_status vector_to_json(sqlite3_context *context, sqlite3_value *value,
                                   bert_error *error) {
   vector_view view = {0};
+  if (sqlite3_value_type(value) == SQLITE_TEXT)
+    return error_set(error, BERT_ARGUMENT,
+                     "the argument must be a vector, a BLOB of float32, not a text; bert_vector "
+                     "makes a vector of JSON text");
   if (sqlite3_value_type(value) != SQLITE_BLOB)
-    return error_set(error, BERT_ARGUMENT, "the argument must be a vector, a BLOB of float32");
+    return error_set(error, BERT_ARGUMENT,
+                     "the argument must be a vector, a BLOB of float32, not a number");
   bert_status status = value_vector_view(value, &view, error);
   if (status == BERT_OK) status = check_finite(&view, error);
   if (status == BERT_OK) {

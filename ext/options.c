@@ -8,6 +8,7 @@
 #include "ext.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 struct options {
@@ -65,10 +66,10 @@ static bert_status unknown(const char *key, const option_spec *specs, size_t cou
 
 static bert_status read_int(const option_spec *spec, const json_value *value, int *out,
                             bert_error *error) {
-  if (value->type != JSON_NUMBER || !value->is_integer || (double)value->integer < spec->low ||
-      (double)value->integer > spec->high)
+  if (value->type != JSON_NUMBER || value->number < spec->low || value->number > spec->high ||
+      value->number > floor(value->number))
     return wrong_number(spec, value, "an integer", INT_MAX, error);
-  *out = (int)value->integer;
+  *out = (int)value->number;
   return BERT_OK;
 }
 
@@ -161,9 +162,25 @@ static bert_status read_members(const json_value *object, const option_spec *spe
   return BERT_OK;
 }
 
+/* A text that begins no JSON, most often the name of a model. */
+static bert_status not_options(const char *function, bert_text text, bert_error *error) {
+  char shown[260];
+  sqlite3_snprintf((int)sizeof shown, shown, "%!.60s", text.data);
+  return error_set(error, BERT_ARGUMENT,
+                   "the options of %s are a JSON object such as {\"model\": \"name\"}, not the "
+                   "text '%s'",
+                   function, shown);
+}
+
+static int is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 static bert_status parse_object(const char *function, bert_text text, options *o,
                                 bert_error *error) {
   bert_status status = json_parse(text.data, text.size, &o->document, error);
+  if (status != BERT_OK && status != BERT_NOMEM && text.size > 0 && is_letter(text.data[0]))
+    return not_options(function, text, error);
   if (status != BERT_OK && status != BERT_NOMEM)
     error_prefix(error, "the options must be a JSON object");
   if (status != BERT_OK) return status;

@@ -90,6 +90,9 @@ void registry_clear(connection *c) {
 static bert_status unknown_name(connection *c, const char *name, bert_error *error) {
   const loaded_model *m = registry_first(c);
   char shown[320];
+  if (name[0] == 0)
+    return error_set(error, BERT_ARGUMENT,
+                     "the name of the model is empty; bert_models lists the names there are");
   sqlite3_snprintf((int)sizeof shown, shown, "%!.80s", name);
   if (m == NULL)
     return error_set(error, BERT_ARGUMENT,
@@ -146,7 +149,7 @@ static bert_status same_again(const loaded_model *m, const bert_model *model, be
   if (m->model == model) return BERT_OK;
   return error_set(error, BERT_ARGUMENT,
                    "the name \"%s\" is taken by the model from %s, which is another or was opened "
-                   "with other options; give a name as the second argument, or bert_unload('%s')",
+                   "with other options; give another name as the second argument, or bert_unload('%s')",
                    m->name, m->source, m->name);
 }
 

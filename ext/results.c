@@ -84,6 +84,14 @@ bert_status value_name(sqlite3_value *value, const char **name, bert_error *erro
   return BERT_OK;
 }
 
+bert_status value_name_only(sqlite3_value *value, const char *instead, const char **name,
+                            bert_error *error) {
+  bert_status status = value_name(value, name, error);
+  if (status != BERT_OK || *name == NULL || (*name)[0] != '{') return status;
+  return error_set(error, BERT_ARGUMENT, "the second argument is a name, and cannot begin with {; %s",
+                   instead);
+}
+
 /* ---- Vectors as arguments ---------------------------------------------- */
 
 static bert_status blob_view(sqlite3_value *value, vector_view *view, bert_error *error) {

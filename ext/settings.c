@@ -15,12 +15,11 @@ enum { MOST_THREADS = 1024 };
 /* An integer argument in [0, high]; SQL NULL is 0, the default. */
 static bert_status read_count(sqlite3_value *value, const char *key, int high, int *out,
                               bert_error *error) {
-  int type = sqlite3_value_numeric_type(value);
-  sqlite3_int64 number = sqlite3_value_int64(value);
-  if (type != SQLITE_NULL && (type != SQLITE_INTEGER || number < 0 || number > high))
-    return error_set(error, BERT_ARGUMENT, "%s must be an integer from 0 to %d", key, high);
-  *out = (int)number;
-  return BERT_OK;
+  int number = 0;
+  sqlite3_value_numeric_type(value); /* makes a number of the text '2' */
+  bert_status status = value_int(value, key, 0, high, &number, error);
+  if (status == BERT_OK) *out = number;
+  return status;
 }
 
 static bert_status set_threads(connection *c, sqlite3_value *value, sqlite3_context *context,
@@ -67,6 +66,8 @@ static bert_status unknown_key(const char *key, bert_error *error) {
     size_t used = strlen(list);
     sqlite3_snprintf((int)(sizeof list - used), list + used, "%s%s", i ? ", " : "", keys[i].key);
   }
+  if (key == NULL)
+    return error_set(error, BERT_ARGUMENT, "the key is missing; the keys are %s", list);
   return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"; the keys are %s", shown, list);
 }
 
@@ -80,7 +81,7 @@ static void call_set(sqlite3_context *context, int argc, sqlite3_value **argv) {
     int i = 0;
     while (i < KEYS && (key == NULL || strcmp(keys[i].key, key) != 0)) i++;
     status = i < KEYS ? keys[i].set(function_connection(context), argv[1], context, &error)
-                      : unknown_key(key != NULL ? key : "NULL", &error);
+                      : unknown_key(key, &error);
   }
   if (status != BERT_OK) result_error(context, "bert_set", &error);
 }

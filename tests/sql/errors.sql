@@ -20,9 +20,13 @@ SELECT bert_embed('one two three four', NULL, '{"truncate": "error", "max_tokens
 SELECT bert_embed('a', NULL, '{"max_tokens": 1}');
 SELECT bert_embed('a', NULL, '{"max_tokens": 100000}');
 SELECT bert_embed('a', 'all-MiniLM-L6-v2', '{"model": "other"}');
+SELECT bert_embed('a', '{"dims": 64}');
+SELECT bert_embed('a', NULL, '{"prompt": "a", "kind": "query"}');
+SELECT bert_similarity('a', 'b', 'all-MiniLM-L6-v2');
 SELECT bert_similarity('a', 'b', '{"colour": 1}');
 SELECT bert_token_count('a', 'nomodel');
 SELECT bert_is_truncated('a', 'nomodel');
+SELECT bert_is_truncated('a', '{"max_tokens": 4}');
 
 SELECT bert_load(NULL);
 SELECT bert_load('');
@@ -31,7 +35,9 @@ SELECT bert_load('tests/golden');
 SELECT bert_load('tests/golden/families/bert-mean', 'all-MiniLM-L6-v2');
 SELECT bert_load('tests/golden/families/bert-mean', 'x', '{"precision": "float128"}');
 SELECT bert_load('tests/golden/families/bert-mean', 'x', '{"copy": "maybe"}');
+SELECT bert_load('tests/golden/families/bert-mean', '{"copy": true}');
 SELECT bert_unload('nomodel');
+SELECT bert_unload('');
 SELECT bert_unload(NULL);
 
 SELECT bert_cosine('[1,2]', '[1,2,3]');
@@ -43,6 +49,7 @@ SELECT bert_l2('{', '[1]');
 SELECT bert_vector('[1, 2');
 SELECT bert_vector('{"a": 1}');
 SELECT bert_vector('[1e60]');
+SELECT bert_vector(x'0000803F');
 SELECT bert_json('[1]');
 SELECT bert_json(x'0000807F');
 SELECT bert_json(x'00');

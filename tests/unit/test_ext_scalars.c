@@ -194,6 +194,8 @@ static void options_are_strict(void **state) {
       {"{\"dims\": \"3\"}", "not \"3\""},
       {"{\"dims\": 99999999999}", "not 99999999999"},
       {"{\"dims\": [3]}", "not an array"},
+      {"{\"prompt\": \"a\", \"kind\": \"query\"}", "give one of them"},
+      {"minilm", "a JSON object such as {\"model\": \"name\"}, not the text 'minilm'"},
       {"{\"normalize\": \"no\"}", "option \"normalize\" must be true or false"},
       {"{\"pooling\": \"median\"}", "one of cls, mean, max, mean_sqrt_len, pooler"},
       {"{\"truncate\": \"start\"}", "option \"truncate\" must be one of end, error"},
@@ -215,6 +217,12 @@ static void options_are_strict(void **state) {
   }
   assert_error(db, "SELECT bert_embed('x', 'a', '{\"model\": \"b\"}')",
                "the model argument is \"a\" and the option \"model\" is \"b\"");
+  assert_error(db, "SELECT bert_embed('x', '{\"dims\": 3}')", "bert_embed(text, NULL, ");
+  assert_error(db, "SELECT bert_token_count('x', '{\"dims\": 3}')", "no options");
+  assert_error(db, "SELECT bert_is_truncated('x', '{\"dims\": 3}')", "no options");
+  assert_error(db, "SELECT bert_load('tests/golden/families/bert-mean', '{\"copy\": true}')",
+               "bert_load(source, NULL, ");
+  assert_answer(db, "SELECT length(bert_embed('x', NULL, '{\"dims\": 64.0}'))", "256");
 }
 
 static void long_texts_are_cut_or_refused(void **state) {
@@ -227,7 +235,11 @@ static void long_texts_are_cut_or_refused(void **state) {
                     "bert_token_count(''), bert_token_count(NULL), bert_is_truncated(NULL)",
                 "0|3|2|NULL|NULL");
   assert_error(db, "SELECT bert_embed(t, NULL, '{\"truncate\": \"error\"}') FROM long",
-               "bert_embed: ");
+               "longer than 256 tokens; raise max_tokens (up to 512), cut it with bert_chunks");
+  assert_error(db,
+               "SELECT bert_embed(t, NULL, '{\"truncate\": \"error\", \"max_tokens\": 512}') "
+               "FROM long",
+               "longer than 512 tokens; cut it with bert_chunks");
   assert_answer(db, "SELECT bert_embed(t) = bert_embed(substr(t, 1, 4000)) FROM long", "1");
 }
 
@@ -342,14 +354,14 @@ static void settings_are_kept(void **state) {
 
 static void settings_are_checked(void **state) {
   (void)state;
-  assert_error(db, "SELECT bert_set('threads', -1)", "threads must be an integer from 0 to 1024");
+  assert_error(db, "SELECT bert_set('threads', -1)", "threads must be an integer from 0 to 1024, not -1");
   assert_error(db, "SELECT bert_set('threads', 1025)", "threads must be an integer");
-  assert_error(db, "SELECT bert_set('threads', 'many')", "threads must be an integer");
+  assert_error(db, "SELECT bert_set('threads', 'many')", "not the text 'many'");
   assert_error(db, "SELECT bert_set('progress', 2)", "progress must be an integer from 0 to 1");
   assert_error(db, "SELECT bert_set('kernels', 'abacus')", "abacus");
   assert_error(db, "SELECT bert_set('speed', 9)",
                "unknown key \"speed\"; the keys are threads, progress, kernels");
-  assert_error(db, "SELECT bert_set(NULL, 9)", "unknown key");
+  assert_error(db, "SELECT bert_set(NULL, 9)", "the key is missing; the keys are threads");
 }
 
 /* ---- Inside a schema ------------------------------------------------------ */
