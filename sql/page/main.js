@@ -34,15 +34,7 @@
       if (page.get().theme === 'auto') redraw(new Set(['theme']));
     });
     redraw(new Set(['theme']));
-    let width = page.byId('figures').clientWidth;
-    new ResizeObserver(() => {
-      // height follows from what is drawn: only width matters
-      const now = page.byId('figures').clientWidth;
-      if (now !== width) {
-        width = now;
-        page.resizeStage();
-      }
-    }).observe(page.byId('figures'));
+    new ResizeObserver(page.fitStage).observe(page.byId('figures'));
   }
 
   start();

@@ -7,7 +7,7 @@
     gap = 5;
 
   function gridLayout(source, width) {
-    const cell = page.clamp((width - side) / source.heads - gap, 40, 96);
+    const cell = page.clamp((width - side) / source.heads - gap, 28, 96);
     return {
       cell,
       width: Math.ceil(side + source.heads * (cell + gap)),
@@ -156,6 +156,8 @@
   page.addView({
     name: 'model',
     title: 'Model',
+    // Two grids side by side need the width of the panel, which then stands below them.
+    wide: () => !page.get().zoom && page.figureSources().length > 1,
     uses: ['layer', 'head', 'filter', 'units', 'limits', 'thumbs', 'zoom'],
     layout(source, width) {
       return zoomed(source)

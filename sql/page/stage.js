@@ -44,7 +44,8 @@
 
   function drawBase(figure) {
     const view = page.view();
-    figure.layout = view.layout(figure.source, figure.box.clientWidth || 600);
+    figure.room = figure.box.clientWidth;
+    figure.layout = view.layout(figure.source, figure.room || 600);
     view.base(page.canvasSurface(contextOf(figure.lower, figure.layout)), figure.source, figure.layout);
   }
 
@@ -230,6 +231,12 @@
     if (figures.length === 0) return;
     figures.forEach(drawBase);
     overAll();
+  };
+
+  // Drawn anew only where the width is another than it was drawn for: height follows
+  // from what is drawn, and the picture itself may bring a scrollbar.
+  page.fitStage = function () {
+    if (figures.some(figure => figure.room !== figure.box.clientWidth)) page.resizeStage();
   };
 
   page.figures = () => figures;

@@ -7,6 +7,7 @@
   const listeners = [];
   let defaults,
     current,
+    layerGiven = false, // by an option, the address or a choice
     written = null,
     timer = 0;
 
@@ -69,9 +70,22 @@
     return found;
   }
 
+  // Rollout is most telling through all layers; the other views begin at the first.
+  const firstLayer = view => page.data.initial.layer ?? (view === 'rollout' ? page.mostLayers() - 1 : 0);
+
+  // The state that the fragment of the address says.
+  function stateOfAddress() {
+    const found = readFragment(),
+      state = { ...defaults, ...found };
+    layerGiven = page.data.initial.layer !== null || found.layer !== undefined;
+    if (found.layer === undefined) state.layer = firstLayer(state.view);
+    return state;
+  }
+
   function fragment() {
+    const usual = { ...defaults, layer: firstLayer(current.view) };
     return Object.keys(fields)
-      .filter(key => asText(current[key]) !== asText(defaults[key]))
+      .filter(key => asText(current[key]) !== asText(usual[key]))
       .map(key => `${key}=${encodeURIComponent(asText(current[key])).replace(/%2C/g, ',')}`)
       .join('&');
   }
@@ -117,10 +131,10 @@
     };
     for (const key of Object.keys(initial)) if (initial[key] !== null) defaults[key] = initial[key];
     if (initial.head !== null) defaults.heads = [initial.head];
-    current = { ...defaults, ...readFragment() };
+    current = stateOfAddress();
     if (page.runs.length < 2) current.show = 'a';
     window.addEventListener('hashchange', () => {
-      if (location.hash.slice(1) !== written) page.set({ ...defaults, ...readFragment() });
+      if (location.hash.slice(1) !== written) change(stateOfAddress());
     });
   };
 
@@ -128,12 +142,16 @@
   page.get = () => current;
 
   // Changes the state; listeners hear which fields have changed.
-  page.set = function (patch) {
+  function change(patch) {
     const changed = Object.keys(patch).filter(key => asText(patch[key]) !== asText(current[key]));
     if (changed.length === 0) return;
     current = { ...current, ...patch };
     writeLater();
     for (const listener of listeners) listener(new Set(changed));
+  }
+  page.set = function (patch) {
+    if (patch.layer !== undefined) layerGiven = true;
+    change(patch.view && !layerGiven ? { ...patch, layer: firstLayer(patch.view) } : patch);
   };
   page.whenChanged = listener => listeners.push(listener);
 

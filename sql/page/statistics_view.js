@@ -151,6 +151,11 @@
     page.set({ sort: name, descending: sort === name ? !descending : numeric });
   }
 
+  // A long name may go on in a second line after its underscore, so that all columns
+  // fit on a usual screen.
+  const broken = name =>
+    name.split('_').flatMap((part, i) => (i > 0 ? ['_', page.el('wbr'), part] : [part]));
+
   // The columns stay where they are when a column is sorted: only the order of rows
   // changes, and the focus remains on the heading.
   function table(source) {
@@ -171,7 +176,8 @@
         page.el(
           'button',
           { type: 'button', title: hint, 'data-sort': name, onclick: () => sortBy(name) },
-          name + (sort === name ? (descending ? ' ↓' : ' ↑') : '')
+          ...broken(name),
+          sort === name ? (descending ? ' ↓' : ' ↑') : ''
         )
       )
     );

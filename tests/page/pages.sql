@@ -16,6 +16,7 @@ INSERT INTO written VALUES
      '{"compare_text":"Fruit flies like a banana."}'))),
   (writefile('build/page-tests/empty.html', attn_html(''))),
   (writefile('build/page-tests/long.html', attn_html(@long, '{"max_tokens":128}'))),
+  (writefile('build/page-tests/rollout.html', attn_html(@flies, '{"view":"rollout"}'))),
   (writefile('build/page-tests/none.html', attn_html(@flies, '{"neurons":"none"}'))),
   (writefile('build/page-tests/one.html', attn_html(@flies, '{"neurons":"head","layer":2,"head":3}')));
 

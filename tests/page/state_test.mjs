@@ -259,6 +259,12 @@ check('two models stand side by side; what one of them lacks is said', 'models#l
 
 // ---- Narrow screens, fingers -------------------------------------------------------------
 
+for (const view of ['head', 'rollout'])
+  check(`the row of views has nothing to scroll: ${view}`, `flies#view=${view}`, async page => {
+    const size = await page.locator('#views').evaluate(n => [n.scrollHeight, n.clientHeight, n.scrollWidth, n.clientWidth]);
+    assert.equal(size[0], size[1]);
+    assert.equal(size[2], size[3]);
+  });
 const phone = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 for (const where of ['flies', 'flies#view=model', 'flies#view=neuron&expanded=1', 'flies#view=matrix', 'flies#view=statistics', 'compare', 'pair#special=0', 'long', 'hostile'])
   check(`360 pixels wide: ${where}`, [where, phone], async page => {

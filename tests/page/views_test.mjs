@@ -144,6 +144,12 @@ check('model view: thumbnails as matrices', 'flies#view=model', async page => {
   assert.equal((await state(page)).thumbs, 'matrix');
 });
 
+check('model view: two texts side by side show all heads', 'compare#view=model', async page => {
+  const rooms = await page.locator('.scroller').evaluateAll(list => list.map(n => [n.scrollWidth, n.clientWidth]));
+  assert.equal(rooms.length, 2);
+  for (const [needed, there] of rooms) assert.equal(needed, there);
+});
+
 // ---- Neuron view -----------------------------------------------------------------
 
 check('neuron view: collapsed it shows the lines of one head', 'flies#view=neuron', async page => {
@@ -225,7 +231,34 @@ check('statistics: a cell of the map leads to its head', 'flies#view=statistics'
   const s = await state(page);
   assert.deepEqual([s.view, s.layer, s.head], ['head', 1, 2]);
 });
-check('rollout grows with the layer', 'flies#view=rollout', async page => {
+check('statistics: the table needs no scrolling sideways', 'flies#view=statistics', async page => {
+  await page.click('[data-sort=signed_distance]'); // the arrow takes room as well
+  const room = await page.locator('.wide-table').evaluate(n => [n.scrollWidth, n.clientWidth]);
+  assert.equal(room[0], room[1]);
+});
+check('rollout begins at the last layer', 'rollout', async page => {
+  assert.match((await drawn(page))[0].describe, /layers 0 to 5/);
+  assert.equal(await page.inputValue('#layer'), '5');
+  await page.selectOption('#layer', '0');
+  await page.waitForTimeout(200);
+  await page.reload();
+  assert.match((await drawn(page))[0].describe, /layers 0 to 0/);
+});
+check('rollout keeps a layer that was given', 'initial#view=rollout', async page => {
+  assert.equal((await state(page)).layer, 4);
+});
+check('rollout keeps a layer that was chosen, and takes no other view to the last', 'flies', async page => {
+  await page.click('[data-view=rollout]');
+  assert.equal((await state(page)).layer, 5);
+  await page.click('[data-view=head]');
+  assert.equal((await state(page)).layer, 0);
+  await page.selectOption('#layer', '2');
+  await page.click('[data-view=rollout]');
+  assert.equal((await state(page)).layer, 2);
+  await page.evaluate(() => { location.hash = '#view=rollout'; });
+  await page.waitForFunction(() => window.bertsql.state().layer === 5);
+});
+check('rollout grows with the layer', 'flies#view=rollout&layer=0', async page => {
   const [a] = await drawn(page);
   await page.selectOption('#layer', '5');
   const [b] = await drawn(page);

@@ -14,7 +14,7 @@ fail() {
 
 node tests/page/base_model.mjs build/page-tests/base || fail "no model could be made"
 written=$(run_sqlite -cmd ".load bertsql" :memory: <tests/page/pages.sql 2>&1)
-[ "$written" = $'1\n1\n13 pages\n1' ] || fail "$written"
+[ "$written" = $'1\n1\n14 pages\n1' ] || fail "$written"
 node tests/page/run.mjs
 status=$?
 rm -rf build/page-tests/base
