@@ -255,8 +255,10 @@ check('rollout keeps a layer that was chosen, and takes no other view to the las
   await page.selectOption('#layer', '2');
   await page.click('[data-view=rollout]');
   assert.equal((await state(page)).layer, 2);
+  await page.waitForTimeout(200); // the page has written its address
   await page.evaluate(() => { location.hash = '#view=rollout'; });
-  await page.waitForFunction(() => window.bertsql.state().layer === 5);
+  await page.waitForTimeout(100);
+  assert.equal((await state(page)).layer, 5);
 });
 check('rollout grows with the layer', 'flies#view=rollout&layer=0', async page => {
   const [a] = await drawn(page);
