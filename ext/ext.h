@@ -121,7 +121,8 @@ settings *connection_settings(connection *c);
 /* One key that an options object may have, and where its value goes. */
 typedef enum option_type {
   OPTION_INT,    /* a JSON number without a fraction, 64 or 64.0,
-                    in [low, high] into an int */
+                    in [low, high] into an int; with `choices`, its words
+                    for "8 or 16", only low or high */
   OPTION_BOOL,   /* true, false, 1 or 0 into an int */
   OPTION_NUMBER, /* a finite number in [low, high] into a double */
   OPTION_TEXT,   /* a string into a const char *, living as long as the options */

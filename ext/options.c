@@ -66,9 +66,11 @@ static bert_status unknown(const char *key, const option_spec *specs, size_t cou
 
 static bert_status read_int(const option_spec *spec, const json_value *value, int *out,
                             bert_error *error) {
-  if (value->type != JSON_NUMBER || value->number < spec->low || value->number > spec->high ||
-      value->number > floor(value->number))
-    return wrong_number(spec, value, "an integer", INT_MAX, error);
+  double number = value->type == JSON_NUMBER ? value->number : NAN;
+  int fits = number >= spec->low && number <= spec->high && number <= floor(number);
+  if (spec->choices != NULL && (!fits || (number > spec->low && number < spec->high)))
+    return wrong(spec, value, spec->choices, error);
+  if (!fits) return wrong_number(spec, value, "an integer", INT_MAX, error);
   *out = (int)value->number;
   return BERT_OK;
 }

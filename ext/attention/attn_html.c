@@ -27,7 +27,7 @@ static const char theme_names[] = "auto|light|dark";
 static const option_spec specs[] = {
     INSPECTION_SPECS(html_options, inspect),
     OWN_SPEC(title, OPTION_TEXT, 0, 0, NULL),
-    OWN_SPEC(bits, OPTION_INT, 8, 16, NULL),
+    OWN_SPEC(bits, OPTION_INT, 8, 16, "8 or 16"),
     OWN_SPEC(view, OPTION_CHOICE, 0, 0, view_names),
     OWN_SPEC(layer, OPTION_INT, 0, INT_MAX, NULL),
     OWN_SPEC(head, OPTION_INT, 0, INT_MAX, NULL),
@@ -158,11 +158,6 @@ static bert_status make_page(sqlite3_context *context, bert_text text, const htm
   return status;
 }
 
-static bert_status check_bits(int bits, bert_error *error) {
-  if (bits == 8 || bits == 16) return BERT_OK;
-  return error_set(error, BERT_ARGUMENT, "option bits must be 8 or 16, not %d", bits);
-}
-
 static void attn_html(sqlite3_context *context, int argc, sqlite3_value **argv) {
   html_options o = {.inspect = inspection_defaults, .bits = 8, .layer = -1, .head = -1};
   bert_error error = {BERT_OK, ""};
@@ -175,7 +170,6 @@ static void attn_html(sqlite3_context *context, int argc, sqlite3_value **argv) 
   }
   bert_status status = options_parse(function, argc > 1 ? argv[1] : NULL, specs,
                                      sizeof specs / sizeof specs[0], &o, &parsed, &error);
-  if (status == BERT_OK) status = check_bits(o.bits, &error);
   if (status == BERT_OK) status = make_page(context, text, &o, &error);
   if (status != BERT_OK) result_error(context, function, &error);
   options_free(parsed);

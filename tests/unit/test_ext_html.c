@@ -132,8 +132,9 @@ static void one_pass_serves_the_page(void **state) {
 
 static void what_is_wrong_is_said(void **state) {
   static const char *const cases[][2] = {
-      {"'{\"bits\":9}'", "attn_html: option bits must be 8 or 16, not 9"},
-      {"'{\"bits\":32}'", "bits"},
+      {"'{\"bits\":9}'", "attn_html: option \"bits\" must be 8 or 16, not 9"},
+      {"'{\"bits\":32}'", "option \"bits\" must be 8 or 16, not 32"},
+      {"'{\"bits\":\"8\"}'", "option \"bits\" must be 8 or 16, not \"8\""},
       {"'{\"layer\":6}'",
        "attn_html: option layer must be from 0 to 5 for the model minilm, not 6"},
       {"'{\"head\":12}'",
