@@ -478,6 +478,10 @@ double bert_l2(const float *a, const float *b, size_t n);
 ** processor has unless the environment variable BERTSQL_KERNELS names one. */
 const char *bert_kernels(void);
 
+/* What BERTSQL_KERNELS asks for in vain, since this processor has no such set;
+** NULL when there is nothing to say. Valid until the environment changes. */
+const char *bert_kernels_refused(void);
+
 /* Switches to the kernel set `name` for work that starts from now on; NULL
 ** for the best. Errors: BERT_ARGUMENT, naming those this processor has. */
 bert_status bert_set_kernels(const char *name, bert_error *error);

@@ -125,6 +125,8 @@ static void call_info(sqlite3_context *context, int argc, sqlite3_value **argv) 
   append_member(out, "sqlite_headers", SQLITE_VERSION);
   append_member(out, "compiler", compiler());
   append_member(out, "kernels", bert_kernels());
+  if (bert_kernels_refused() != NULL)
+    append_member(out, "kernels_requested", bert_kernels_refused());
   append_member(out, "blas", bert_blas());
   append_member(out, "interrupt", interrupt_method());
   sqlite3_str_appendf(out, ",\"cores\":%d,\"threads\":%d,\"progress\":%d", bert_cores(),

@@ -2,6 +2,7 @@
 ** machine.c: vectors, kernels and cores for callers of bert.h.
 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
@@ -25,6 +26,11 @@ double bert_cosine(const float *a, const float *b, size_t n) {
 
 const char *bert_kernels(void) {
   return kernels_current()->name;
+}
+
+const char *bert_kernels_refused(void) {
+  const char *name = getenv("BERTSQL_KERNELS");
+  return name != NULL && name[0] != '\0' && kernels_find(name) == NULL ? name : NULL;
 }
 
 bert_status bert_set_kernels(const char *name, bert_error *error) {

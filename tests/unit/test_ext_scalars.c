@@ -322,6 +322,8 @@ static void json_becomes_a_vector(void **state) {
   assert_error(db, "SELECT bert_vector('[]')", "an empty array");
   assert_error(db, "SELECT bert_vector('[1e39]')", "beyond the range of float32");
   assert_error(db, "SELECT bert_vector('[1')", "bert_vector: ");
+  assert_error(db, "SELECT bert_vector(x'0000803f')", "a BLOB already needs no bert_vector");
+  assert_error(db, "SELECT bert_vector(CAST('[1' AS BLOB))", "a JSON array of numbers");
 }
 
 static void vectors_become_json(void **state) {
@@ -342,6 +344,11 @@ static void settings_are_kept(void **state) {
   (void)state;
   assert_answer(db, "SELECT bert_set('threads', 1), bert_set('progress', 0)", "1|0");
   assert_answer(db, "SELECT json_extract(bert_info(), '$.threads')", "1");
+  setenv("BERTSQL_KERNELS", "abacus", 1);
+  assert_answer(db, "SELECT json_extract(bert_info(), '$.kernels_requested')", "abacus");
+  setenv("BERTSQL_KERNELS", "scalar", 1);
+  assert_answer(db, "SELECT json_extract(bert_info(), '$.kernels_requested')", "NULL");
+  unsetenv("BERTSQL_KERNELS");
   assert_runs(db, "CREATE TEMP TABLE one AS SELECT bert_embed('the same on any threads') AS e");
   assert_answer(db, "SELECT bert_set('threads', 2)", "2");
   assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 5e-7 FROM one", "1");
