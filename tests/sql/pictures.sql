@@ -21,6 +21,7 @@ SELECT attn_heatmap('unbelievable transformations', 4, 4, '{"words": true, "spec
 SELECT attn_heatmap('unbelievable', 4, 4, '{"special": false}');
 SELECT attn_heatmap('a b', 1, 1, '{"temperature": 2}');
 SELECT attn_heatmap('', 0, 0);
+SELECT attn_heatmap('', 0, 0, '{"special": false}');
 SELECT attn_heatmap('', 0, 0, '{"special": false, "renormalize": true}');
 -- A text that is cut says so.
 SELECT attn_heatmap('one two three four five six', 0, 0, '{"max_tokens": 5}') LIKE '%the text was cut at 5 tokens%';

@@ -147,6 +147,7 @@ static void every_allocation_of_an_error_may_fail(void **state) {
   static const char *const statements[] = {
       "SELECT bert_embed('x', 'nobody')", "SELECT bert_embed('x', 'm', '{\"dim\": 1}')",
       "SELECT bert_dot('[1,2]', '[1]')", "SELECT bert_load('models/nowhere')",
+      "SELECT bert_set('threads', -1)", "SELECT bert_vector(x'0000803f')",
       "SELECT bert_set('speed', 1)", "SELECT attn_weights('x', 0, 99)",
       "SELECT attn_weights('x', NULL, 0)", "SELECT attn_html('x', '{\"layer\":9}')",
       "SELECT attn_html('x', '{\"bits\":9}')", "SELECT self_attention('[[1],[1,2]]')",
