@@ -115,8 +115,8 @@ typedef struct bert_open_options {
 ** is ever downloaded. Opening a directory that this process has open already,
 ** unchanged on disk and with the same options, returns the same model.
 ** Errors: BERT_IO, BERT_INVALID, BERT_UNSUPPORTED, BERT_ARGUMENT, BERT_NOMEM. */
-bert_status bert_open(const char *source, const bert_open_options *options,
-                      bert_model **model, bert_error *error);
+bert_status bert_open(const char *source, const bert_open_options *options, bert_model **model,
+                      bert_error *error);
 
 /* One more owner of the same model; returns `model`. */
 bert_model *bert_retain(bert_model *model);
@@ -133,16 +133,16 @@ typedef struct bert_description {
   const char *precision; /* "float32" */
   const char *tasks;     /* comma-separated: "embed" */
   int layers, heads;
-  int hidden_size;       /* width of a contextual vector */
-  int dim;               /* width of an embedding */
+  int hidden_size; /* width of a contextual vector */
+  int dim;         /* width of an embedding */
   int vocab_size;
-  int max_tokens;        /* the token limit, special tokens included */
-  int max_positions;     /* the longest sequence the weights allow */
-  int segments;          /* token types; 1 or 2 */
-  int normalize;         /* 1: embeddings have unit length */
-  int has_pooler;        /* 1: bert_pass_pooler works */
-  uint64_t mapped_bytes; /* of weights mapped from files */
-  uint64_t private_bytes;/* of weights converted or copied */
+  int max_tokens;         /* the token limit, special tokens included */
+  int max_positions;      /* the longest sequence the weights allow */
+  int segments;           /* token types; 1 or 2 */
+  int normalize;          /* 1: embeddings have unit length */
+  int has_pooler;         /* 1: bert_pass_pooler works */
+  uint64_t mapped_bytes;  /* of weights mapped from files */
+  uint64_t private_bytes; /* of weights converted or copied */
 } bert_description;
 
 const bert_description *bert_describe(const bert_model *model);
@@ -187,10 +187,9 @@ typedef struct bert_token_options {
 ** the tokens in *tokens, to be freed with bert_tokens_free.
 ** Errors: BERT_ARGUMENT (max_tokens below the special tokens or above
 ** max_positions), BERT_NOMEM. */
-bert_status bert_tokenize(const bert_model *model, bert_text text,
-                          const bert_text *text_b,
-                          const bert_token_options *options,
-                          bert_tokens **tokens, bert_error *error);
+bert_status bert_tokenize(const bert_model *model, bert_text text, const bert_text *text_b,
+                          const bert_token_options *options, bert_tokens **tokens,
+                          bert_error *error);
 void bert_tokens_free(bert_tokens *tokens);
 
 /* The vocabulary's string of `id` (size 0 and NULL if there is none); lives
@@ -212,9 +211,8 @@ typedef struct bert_chunk {
 ** Errors: BERT_ARGUMENT (max_tokens below special tokens + 1 or above
 ** max_positions; overlap negative or not below max_tokens - special tokens),
 ** BERT_NOMEM. */
-bert_status bert_split(const bert_model *model, bert_text text, int max_tokens,
-                       int overlap, bert_chunk **chunks, size_t *count,
-                       bert_error *error);
+bert_status bert_split(const bert_model *model, bert_text text, int max_tokens, int overlap,
+                       bert_chunk **chunks, size_t *count, bert_error *error);
 void bert_chunks_free(bert_chunk *chunks);
 
 /* ---- Running the model ------------------------------------------------- */
@@ -223,8 +221,7 @@ void bert_chunks_free(bert_chunk *chunks);
 typedef struct bert_encoder bert_encoder;
 
 /* Makes an encoder that keeps its own reference to `model`. */
-bert_status bert_encoder_create(bert_model *model, bert_encoder **encoder,
-                                bert_error *error);
+bert_status bert_encoder_create(bert_model *model, bert_encoder **encoder, bert_error *error);
 void bert_encoder_free(bert_encoder *encoder);
 
 /* At most `threads` threads for each call, 0 for one per core (the default). */
@@ -232,8 +229,7 @@ void bert_encoder_set_threads(bert_encoder *encoder, int threads);
 
 /* `interrupted` is asked between layers, always on the calling thread; when
 ** it returns other than 0 the call ends with BERT_INTERRUPTED. NULL: never. */
-void bert_encoder_set_interrupt(bert_encoder *encoder,
-                                int (*interrupted)(void *user), void *user);
+void bert_encoder_set_interrupt(bert_encoder *encoder, int (*interrupted)(void *user), void *user);
 
 /* Bytes of scratch memory the encoder holds between calls. */
 uint64_t bert_encoder_memory(const bert_encoder *encoder);
@@ -264,8 +260,7 @@ typedef struct bert_embed_result {
 
 /* The width of the embeddings that bert_embed gives with `options`.
 ** Errors: BERT_ARGUMENT, when the options do not fit the model. */
-bert_status bert_embed_dim(const bert_model *model,
-                           const bert_embed_options *options, int *dim,
+bert_status bert_embed_dim(const bert_model *model, const bert_embed_options *options, int *dim,
                            bert_error *error);
 
 /* Embeds texts[count] into `embeddings` [count, dim], dim as bert_embed_dim
@@ -273,10 +268,9 @@ bert_status bert_embed_dim(const bert_model *model,
 ** batches over all threads; an embedding does not depend on its company.
 ** Errors: BERT_ARGUMENT, BERT_TOO_LONG, BERT_NUMERIC, BERT_INTERRUPTED,
 ** BERT_CHANGED, BERT_NOMEM; `embeddings` then holds nothing of use. */
-bert_status bert_embed(bert_encoder *encoder, const bert_text *texts,
-                       size_t count, const bert_embed_options *options,
-                       float *embeddings, bert_embed_result *results,
-                       bert_error *error);
+bert_status bert_embed(bert_encoder *encoder, const bert_text *texts, size_t count,
+                       const bert_embed_options *options, float *embeddings,
+                       bert_embed_result *results, bert_error *error);
 
 /* One forward pass that was kept, to look inside. */
 typedef struct bert_pass bert_pass;
@@ -293,8 +287,8 @@ enum {
 ** *pass, to be freed with bert_pass_free.
 ** Errors: as bert_embed; BERT_ARGUMENT for an id outside the vocabulary or
 ** more tokens than max_positions. */
-bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep,
-                     bert_pass **pass, bert_error *error);
+bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep, bert_pass **pass,
+                     bert_error *error);
 void bert_pass_free(bert_pass *pass);
 
 /* How many tokens went through: `tokens` in the shapes below. */
@@ -333,13 +327,12 @@ typedef enum bert_vector_kind { BERT_QUERY, BERT_KEY, BERT_VALUE } bert_vector_k
 
 /* The query, key or value vectors of one head, [tokens, head size], rows
 ** *stride floats apart. NULL where the pass did not keep them. */
-const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind,
-                               int layer, int head, size_t *stride);
+const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int layer, int head,
+                               size_t *stride);
 
 /* The pooler output [hidden_size]: tanh(W h_cls + b), written to `output`.
 ** Errors: BERT_ARGUMENT for a model without a pooler. */
-bert_status bert_pass_pooler(const bert_pass *pass, float *output,
-                             bert_error *error);
+bert_status bert_pass_pooler(const bert_pass *pass, float *output, bert_error *error);
 
 /* How many forward passes this process has run, counted by sequence: for
 ** tests that must know whether work was shared. */
@@ -360,24 +353,23 @@ typedef struct bert_unit {
 } bert_unit;
 
 typedef struct bert_view {
-  size_t tokens;       /* that went through the model */
-  size_t count;        /* of units */
-  bert_unit *units;    /* [count] */
-  int renormalize;     /* 1: rows are divided by their sum; only where special
-                          tokens were asked to be left out and there are some */
+  size_t tokens;    /* that went through the model */
+  size_t count;     /* of units */
+  bert_unit *units; /* [count] */
+  int renormalize;  /* 1: rows are divided by their sum; only where special
+                       tokens were asked to be left out and there are some */
 } bert_view;
 
 typedef struct bert_view_options {
-  int words;         /* 1: merge the pieces of a word into one unit */
-  int no_special;    /* 1: leave out special tokens */
-  int renormalize;   /* 1: let rows sum to 1 again when some are left out */
+  int words;       /* 1: merge the pieces of a word into one unit */
+  int no_special;  /* 1: leave out special tokens */
+  int renormalize; /* 1: let rows sum to 1 again when some are left out */
 } bert_view_options;
 
 /* Makes the view of the used tokens of `tokens`; freed with bert_view_free.
 ** NULL options: every token is a unit. Errors: BERT_NOMEM. */
 bert_status bert_view_make(const bert_model *model, const bert_tokens *tokens,
-                           const bert_view_options *options, bert_view **view,
-                           bert_error *error);
+                           const bert_view_options *options, bert_view **view, bert_error *error);
 void bert_view_free(bert_view *view);
 
 /* Puts weights [tokens, tokens] into the view's units, out [count, count]:
@@ -416,15 +408,15 @@ typedef struct bert_head_statistics {
 
 /* Summarizes weights [count, count] of a view; value_norms is [count] or NULL.
 ** All numbers are 0 when there are no units. */
-void bert_head_summarize(const bert_view *view, const float *weights,
-                         const float *value_norms, bert_head_statistics *out);
+void bert_head_summarize(const bert_view *view, const float *weights, const float *value_norms,
+                         bert_head_statistics *out);
 
 /* Attention rollout (Abnar and Zuidema 2020): rows of the mean over heads plus
 ** the identity, divided by their sum, multiplied through layers 0 to `layer`.
 ** Written to rollout [tokens, tokens]. Errors: as bert_pass_attention_rows,
 ** BERT_NOMEM. */
-bert_status bert_pass_rollout(const bert_pass *pass, int layer, double temperature,
-                              float *rollout, bert_error *error);
+bert_status bert_pass_rollout(const bert_pass *pass, int layer, double temperature, float *rollout,
+                              bert_error *error);
 
 /* One step of it: the rollout up to `layer` from `before` [tokens, tokens], the
 ** one up to the layer before; NULL stands for the identity, before layer 0. For

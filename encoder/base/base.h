@@ -56,9 +56,9 @@ quoted error_quote(const char *text);
 ** or `bytes` overflows; a block of 0 bytes is a block. */
 #define MEMORY_ALIGN 64
 void *memory_alloc(uint64_t bytes);
-void *memory_zero(uint64_t bytes);                 /* filled with zeros */
-void *memory_resize(void *block, uint64_t bytes);  /* NULL keeps the old block */
-void memory_free(void *block);                     /* NULL is allowed */
+void *memory_zero(uint64_t bytes);                /* filled with zeros */
+void *memory_resize(void *block, uint64_t bytes); /* NULL keeps the old block */
+void memory_free(void *block);                    /* NULL is allowed */
 
 /* count * size, or UINT64_MAX when that overflows (which no allocator has). */
 uint64_t memory_product(uint64_t count, uint64_t size);
@@ -93,19 +93,25 @@ void hash_seed(uint64_t seed[2]); /* a random one; seed[0] is not 0 */
 #define JSON_MAX_DEPTH 64
 
 typedef enum json_type {
-  JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT
+  JSON_NULL,
+  JSON_FALSE,
+  JSON_TRUE,
+  JSON_NUMBER,
+  JSON_STRING,
+  JSON_ARRAY,
+  JSON_OBJECT
 } json_type;
 
 typedef struct json_value json_value;
 struct json_value {
   json_type type;
-  uint32_t key_size;     /* of the member's key, when inside an object */
-  const char *key;       /* NUL-terminated, unescaped; NULL in an array */
+  uint32_t key_size; /* of the member's key, when inside an object */
+  const char *key;   /* NUL-terminated, unescaped; NULL in an array */
   double number;
-  int64_t integer;       /* where is_integer */
-  int is_integer;        /* written without fraction and exponent, fits int64 */
-  size_t size;           /* bytes of a string; members of array or object */
-  const char *string;    /* NUL-terminated, unescaped */
+  int64_t integer;         /* where is_integer */
+  int is_integer;          /* written without fraction and exponent, fits int64 */
+  size_t size;             /* bytes of a string; members of array or object */
+  const char *string;      /* NUL-terminated, unescaped */
   const json_value *first; /* first member of an array or object, or NULL */
   const json_value *next;  /* next member of the same parent, or NULL */
 };
@@ -114,8 +120,7 @@ typedef struct json_document json_document;
 
 /* Parses text[size] and stores the document in *document, to be freed with
 ** json_free. BERT_INVALID with the offset, BERT_NOMEM. */
-bert_status json_parse(const char *text, size_t size, json_document **document,
-                       bert_error *error);
+bert_status json_parse(const char *text, size_t size, json_document **document, bert_error *error);
 void json_free(json_document *document); /* NULL is allowed */
 const json_value *json_root(const json_document *document);
 
@@ -129,14 +134,13 @@ const json_value *json_get(const json_value *object, const char *key);
 /* Typed reading: leave *out as it is when the member is absent or null;
 ** BERT_INVALID, naming the key and what it should be, when it is of another
 ** type or out of range. */
-bert_status json_get_int(const json_value *object, const char *key, int64_t low,
-                         int64_t high, int64_t *out, bert_error *error);
-bert_status json_get_number(const json_value *object, const char *key, double low,
-                            double high, double *out, bert_error *error);
-bert_status json_get_bool(const json_value *object, const char *key, int *out,
-                          bert_error *error);
-bert_status json_get_string(const json_value *object, const char *key,
-                            const char **out, bert_error *error);
+bert_status json_get_int(const json_value *object, const char *key, int64_t low, int64_t high,
+                         int64_t *out, bert_error *error);
+bert_status json_get_number(const json_value *object, const char *key, double low, double high,
+                            double *out, bert_error *error);
+bert_status json_get_bool(const json_value *object, const char *key, int *out, bert_error *error);
+bert_status json_get_string(const json_value *object, const char *key, const char **out,
+                            bert_error *error);
 
 /* "null", "a number", "an object", … for error texts. */
 const char *json_type_name(json_type type);
@@ -177,8 +181,7 @@ void team_barrier(team_member *member);
 
 /* The part [*first, *last) of `count` items, in multiples of `grain`, that
 ** falls to this member. The parts of all members are disjoint and complete. */
-void team_share(const team_member *member, size_t count, size_t grain, size_t *first,
-                size_t *last);
+void team_share(const team_member *member, size_t count, size_t grain, size_t *first, size_t *last);
 
 /* Cores this process may run on: its affinity mask, and a cgroup's quota. */
 int team_cores(void);

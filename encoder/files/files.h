@@ -20,11 +20,11 @@
 
 /* A whole file in memory. data is NULL for an empty file. */
 typedef struct mapping {
-  const char *data;  /* [size] bytes, page-aligned if mapped */
+  const char *data; /* [size] bytes, page-aligned if mapped */
   size_t size;
-  int copied;        /* 1: private memory, 0: mapped */
+  int copied; /* 1: private memory, 0: mapped */
   /* what the file was when opened: */
-  int descriptor;    /* kept open while mapped, else -1 */
+  int descriptor; /* kept open while mapped, else -1 */
   uint64_t device, inode;
   int64_t modified_ns;
 } mapping;
@@ -44,8 +44,8 @@ bert_status file_read(const char *directory, const char *name, size_t limit, int
                       char **text, size_t *size, bert_error *error);
 
 /* The same, parsed as JSON whose root must be of type `root`. */
-bert_status file_read_json(const char *directory, const char *name, int optional,
-                           json_type root, json_document **document, bert_error *error);
+bert_status file_read_json(const char *directory, const char *name, int optional, json_type root,
+                           json_document **document, bert_error *error);
 
 /* directory/name, to be freed with memory_free; NULL when out of memory. */
 char *path_join(const char *directory, const char *name);
@@ -54,8 +54,17 @@ int path_exists(const char *directory, const char *name);
 /* ---- safetensors.c ----------------------------------------------------- */
 
 typedef enum tensor_type {
-  TENSOR_F64, TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_I32, TENSOR_I16,
-  TENSOR_I8, TENSOR_U8, TENSOR_BOOL, TENSOR_OTHER
+  TENSOR_F64,
+  TENSOR_F32,
+  TENSOR_F16,
+  TENSOR_BF16,
+  TENSOR_I64,
+  TENSOR_I32,
+  TENSOR_I16,
+  TENSOR_I8,
+  TENSOR_U8,
+  TENSOR_BOOL,
+  TENSOR_OTHER
 } tensor_type;
 
 enum { TENSOR_MAX_RANK = 8 };
@@ -65,7 +74,7 @@ typedef struct tensor {
   tensor_type type;
   int rank;
   uint64_t shape[TENSOR_MAX_RANK];
-  const void *data;  /* in the mapping, [size] bytes, may be unaligned */
+  const void *data; /* in the mapping, [size] bytes, may be unaligned */
   uint64_t size;
 } tensor;
 
@@ -78,8 +87,8 @@ typedef struct tensor_file tensor_file;
 ** ending at the end of the file, shape times type against range, unknown
 ** types, a tensor named in two shards, index entries against the shards'
 ** headers. */
-bert_status tensors_open(const char *directory, const char *name, int copy,
-                         tensor_file **out, bert_error *error);
+bert_status tensors_open(const char *directory, const char *name, int copy, tensor_file **out,
+                         bert_error *error);
 void tensors_close(tensor_file *f); /* NULL is allowed */
 bert_status tensors_check(const tensor_file *f, bert_error *error);
 
@@ -94,8 +103,8 @@ uint64_t tensors_private_bytes(const tensor_file *f);
 
 /* The encoder that config.json describes. */
 typedef struct model_config {
-  char family[32];         /* model_type */
-  char architecture[64];   /* architectures[0], or "" */
+  char family[32];       /* model_type */
+  char architecture[64]; /* architectures[0], or "" */
   int layers, heads, hidden_size, intermediate_size;
   int vocab_size, positions /* max_position_embeddings */, types /* type_vocab_size */;
   int pad_token_id;
@@ -113,7 +122,11 @@ bert_status config_read(const char *directory, model_config *out, bert_error *er
 /* ---- modules.c --------------------------------------------------------- */
 
 typedef enum pooling {
-  POOLING_CLS, POOLING_MEAN, POOLING_MAX, POOLING_MEAN_SQRT_LEN, POOLING_POOLER
+  POOLING_CLS,
+  POOLING_MEAN,
+  POOLING_MAX,
+  POOLING_MEAN_SQRT_LEN,
+  POOLING_POOLER
 } pooling;
 
 /* "cls", "mean", … and back; -1 for an unknown name. */
@@ -125,7 +138,7 @@ typedef enum module_type { MODULE_DENSE, MODULE_NORMALIZE } module_type;
 typedef struct module {
   module_type type;
   /* of a Dense: */
-  char *directory;        /* where its model.safetensors is */
+  char *directory; /* where its model.safetensors is */
   int in, out;
   int has_bias;
   activation activation;
@@ -137,26 +150,25 @@ typedef struct prompt {
 
 /* What sentence-transformers would do with the directory. */
 typedef struct sentence_config {
-  int present;             /* 0: no modules.json; mean pooling, no more */
-  char *transformer_path;  /* subdirectory of the Transformer module, "" mostly */
-  pooling poolings[4];     /* concatenated, in sentence-transformers' order */
+  int present;            /* 0: no modules.json; mean pooling, no more */
+  char *transformer_path; /* subdirectory of the Transformer module, "" mostly */
+  pooling poolings[4];    /* concatenated, in sentence-transformers' order */
   int pooling_count;
-  int pooling_width;       /* word_embedding_dimension; 0: not given */
-  int include_prompt;      /* 0: tokens of the prompt are left out of pooling */
-  module *modules;         /* [module_count] */
+  int pooling_width;  /* word_embedding_dimension; 0: not given */
+  int include_prompt; /* 0: tokens of the prompt are left out of pooling */
+  module *modules;    /* [module_count] */
   int module_count;
-  prompt *prompts;         /* [prompt_count] */
+  prompt *prompts; /* [prompt_count] */
   int prompt_count;
-  int default_prompt;      /* index, or -1 */
-  int lowercase;           /* do_lower_case */
-  int max_tokens;          /* the token limit the files give; 0: none does */
+  int default_prompt; /* index, or -1 */
+  int lowercase;      /* do_lower_case */
+  int max_tokens;     /* the token limit the files give; 0: none does */
 } sentence_config;
 
 /* Reads modules.json and what it names. Unknown modules and activations:
 ** BERT_UNSUPPORTED, named. Widths that do not fit one another: BERT_INVALID.
 ** *out is to be freed with sentence_config_free, also after a failure. */
-bert_status sentence_config_read(const char *directory, sentence_config *out,
-                                 bert_error *error);
+bert_status sentence_config_read(const char *directory, sentence_config *out, bert_error *error);
 void sentence_config_free(sentence_config *c);
 
 /* modules.json alone, into a zeroed *c; `present` stays 0 without the file. */

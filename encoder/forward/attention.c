@@ -13,8 +13,8 @@
 void attention_scores(const encoder_weights *w, const float *qkv, size_t tokens, int head,
                       size_t first, size_t queries, float *scores) {
   size_t hidden = (size_t)w->hidden, row = 3 * hidden, width = (size_t)w->head_width;
-  const float *q = qkv + first * row + (size_t)head * width;  /* [queries, width; row] */
-  const float *key = qkv + hidden + (size_t)head * width;     /* [tokens, width; row] */
+  const float *q = qkv + first * row + (size_t)head * width; /* [queries, width; row] */
+  const float *key = qkv + hidden + (size_t)head * width;    /* [tokens, width; row] */
   float scale = (float)(1.0 / sqrt((double)width));
   kernels_current()->attention_scores(q, row, key, row, scale, scores, tokens, queries, tokens,
                                       width);
@@ -36,13 +36,13 @@ static void attend_head(const encoder_weights *w, const float *qkv, size_t token
     size_t queries = tokens - first < QUERY_ROWS ? tokens - first : QUERY_ROWS;
     attention_weights(w, qkv, tokens, head, first, queries, scores);
     k->attention_context(scores, tokens, value, row,
-                         context + first * hidden + (size_t)head * width, hidden, queries,
-                         tokens, width);
+                         context + first * hidden + (size_t)head * width, hidden, queries, tokens,
+                         width);
   }
 }
 
-void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch,
-            const float *qkv, float *scores, float *context) {
+void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch, const float *qkv,
+            float *scores, float *context) {
   size_t hidden = (size_t)w->hidden, heads = (size_t)w->heads, first, last;
   crew_share(c, batch->sequences * heads, 1, &first, &last);
   for (size_t pair = first; pair < last; pair++) {

@@ -8,9 +8,9 @@
 static void sum_rows(const encoder_weights *w, int32_t id, size_t position, int32_t type,
                      float *z) {
   size_t width = (size_t)w->hidden;
-  const float *word = w->word + (size_t)id * width;          /* [hidden] */
-  const float *place = w->position + position * width;       /* [hidden] */
-  const float *segment = w->type + (size_t)type * width;     /* [hidden] */
+  const float *word = w->word + (size_t)id * width;      /* [hidden] */
+  const float *place = w->position + position * width;   /* [hidden] */
+  const float *segment = w->type + (size_t)type * width; /* [hidden] */
   for (size_t i = 0; i < width; i++) z[i] = (word[i] + segment[i]) + place[i];
 }
 
@@ -26,6 +26,6 @@ void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *b
   }
   if (last > first)
     k->layer_norm(hidden + first * width, width, NULL, 0, w->embedding_norm.gain,
-                  w->embedding_norm.bias, w->embedding_norm.epsilon, hidden + first * width,
-                  width, last - first, width);
+                  w->embedding_norm.bias, w->embedding_norm.epsilon, hidden + first * width, width,
+                  last - first, width);
 }

@@ -31,13 +31,13 @@
 ** which %d is the layer; a linear has .weight and .bias below its name. */
 typedef struct family {
   const char *model_type;
-  const char *prefixes[3]; /* tried in order before every name; ends with NULL */
+  const char *prefixes[3];            /* tried in order before every name; ends with NULL */
   const char *word, *position, *type; /* embedding tables, full names */
   const char *embedding_norm;
   const char *layer;
   const char *query, *key, *value, *attention_output, *attention_norm;
   const char *up, *down, *output_norm;
-  const char *pooler;      /* NULL: the family has none */
+  const char *pooler; /* NULL: the family has none */
 } family;
 
 /* The family of that model_type, or NULL. */
@@ -71,11 +71,11 @@ typedef struct encoder_weights {
   const float *position; /* [positions, hidden] */
   const float *type;     /* [types, hidden] */
   norm embedding_norm;
-  layer_weights *layer;  /* [layers] */
+  layer_weights *layer; /* [layers] */
   int has_pooler;
-  linear pooler;         /* [hidden, hidden] */
-  float **converted;     /* [converted_count] blocks made where a tensor could
-                            not be used as it lies in the file */
+  linear pooler;     /* [hidden, hidden] */
+  float **converted; /* [converted_count] blocks made where a tensor could
+                        not be used as it lies in the file */
   size_t converted_count, converted_room;
   uint64_t private_bytes;
 } encoder_weights;
@@ -85,15 +85,14 @@ typedef struct encoder_weights {
 ** tensors are converted into private memory. BERT_INVALID names the tensor and
 ** both shapes. *w is to be freed with weights_free, also after a failure;
 ** `file` must stay open as long. */
-bert_status weights_bind(const model_config *config, const tensor_file *file,
-                         encoder_weights *w, bert_error *error);
+bert_status weights_bind(const model_config *config, const tensor_file *file, encoder_weights *w,
+                         bert_error *error);
 void weights_free(encoder_weights *w);
 
 /* One linear outside the encoder, such as a Dense module: name.weight and,
 ** where has_bias, name.bias. Converted blocks belong to `owner`. */
-bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file,
-                                const char *name, int in, int out, int has_bias,
-                                linear *l, bert_error *error);
+bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file, const char *name,
+                                int in, int out, int has_bias, linear *l, bert_error *error);
 
 /* ---- crew.c ------------------------------------------------------------ */
 
@@ -108,7 +107,7 @@ typedef struct stop_signal {
 ** one shares a call, but not its pass, with others. */
 typedef struct crew {
   team_member member;
-  int may_poll;        /* 1 on the thread that called the library */
+  int may_poll; /* 1 on the thread that called the library */
   stop_signal *signal;
 } crew;
 
@@ -141,8 +140,8 @@ typedef struct workspace {
 
 /* Makes room for a batch of `tokens` tokens, the longest sequence of which has
 ** `longest`, run by `members` threads; keeps what is there if it suffices. */
-bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tokens,
-                              size_t longest, int members, bert_error *error);
+bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tokens, size_t longest,
+                              int members, bert_error *error);
 void workspace_free(workspace *s);
 
 /* ---- layer.c ----------------------------------------------------------- */
@@ -150,9 +149,9 @@ void workspace_free(workspace *s);
 /* Sequences one after the other. */
 typedef struct ragged_batch {
   size_t sequences;
-  const size_t *starts;  /* [sequences + 1]: sequence i is [starts[i], starts[i+1]) */
-  const int32_t *ids;    /* [tokens] */
-  const int32_t *types;  /* [tokens] */
+  const size_t *starts; /* [sequences + 1]: sequence i is [starts[i], starts[i+1]) */
+  const int32_t *ids;   /* [tokens] */
+  const int32_t *types; /* [tokens] */
 } ragged_batch;
 
 /* What a pass keeps on its way; NULL fields keep nothing. */
@@ -169,8 +168,8 @@ void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, w
                  const capture *keep);
 
 /* This member's columns of y[rows, out; ldy] = x[rows, in; ldx] weight^T + bias. */
-void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y,
-             size_t ldy, size_t rows);
+void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y, size_t ldy,
+             size_t rows);
 
 /* ---- embeddings.c ------------------------------------------------------ */
 
@@ -182,8 +181,8 @@ void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *b
 
 /* This member's (sequence, head) pairs of context[tokens, hidden], from
 ** qkv[tokens, 3 * hidden]. */
-void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch,
-            const float *qkv, float *scores, float *context);
+void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch, const float *qkv,
+            float *scores, float *context);
 
 /* The scores q k^T / sqrt(head_width) [queries, tokens] of one head for queries
 ** [first, first + queries) of one sequence, from its qkv[tokens, 3 * hidden]. */
@@ -200,8 +199,8 @@ void attention_weights(const encoder_weights *w, const float *qkv, size_t tokens
 ** mean and mean_sqrt_len take their sum over n and over sqrt n, max the largest
 ** of each column; cls takes row 0 whatever `skip` is (sentence-transformers,
 ** Pooling), and POOLING_POOLER the pooler output of row 0. skip < tokens. */
-void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens,
-          size_t skip, float *out);
+void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens, size_t skip,
+          float *out);
 
 /* x[width] / max(|x|, 1e-12), torch's normalize; the norm sums in double. */
 void normalize(float *x, size_t width);

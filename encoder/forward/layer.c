@@ -22,8 +22,8 @@ typedef struct layer_run {
   size_t tokens;
 } layer_run;
 
-void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y,
-             size_t ldy, size_t rows) {
+void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y, size_t ldy,
+             size_t rows) {
   size_t first, last, depth = (size_t)l->in;
   crew_share(c, (size_t)l->out, COLUMN_GRAIN, &first, &last);
   if (first == last) return;
@@ -32,13 +32,13 @@ void project(const crew *c, const linear *l, const float *x, size_t ldx, float *
 }
 
 /* out[rows, hidden] = LayerNorm(x + residual), this member's rows. */
-static void add_and_norm(const layer_run *r, const norm *n, const float *x,
-                         const float *residual, float *out, size_t rows) {
+static void add_and_norm(const layer_run *r, const norm *n, const float *x, const float *residual,
+                         float *out, size_t rows) {
   size_t width = (size_t)r->weights->hidden, first, last;
   crew_share(r->crew, rows, 1, &first, &last);
   size_t at = first * width;
-  kernels_current()->layer_norm(x + at, width, residual + at, width, n->gain, n->bias,
-                                n->epsilon, out + at, width, last - first, width);
+  kernels_current()->layer_norm(x + at, width, residual + at, width, n->gain, n->bias, n->epsilon,
+                                out + at, width, last - first, width);
 }
 
 static void attention_block(const layer_run *r, const layer_weights *l, float *qkv) {

@@ -7,8 +7,7 @@
 
 #include "forward.h"
 
-static void pool_sum(const float *hidden, size_t rows, size_t width, float divisor,
-                     float *out) {
+static void pool_sum(const float *hidden, size_t rows, size_t width, float divisor, float *out) {
   memset(out, 0, width * sizeof *out);
   for (size_t i = 0; i < rows; i++)
     kernels_current()->add_scaled(1.0f, hidden + i * width, out, width);
@@ -17,8 +16,7 @@ static void pool_sum(const float *hidden, size_t rows, size_t width, float divis
 
 static void pool_max(const float *hidden, size_t rows, size_t width, float *out) {
   memcpy(out, hidden, width * sizeof *out);
-  for (size_t i = 1; i < rows; i++)
-    kernels_current()->maximum(hidden + i * width, out, width);
+  for (size_t i = 1; i < rows; i++) kernels_current()->maximum(hidden + i * width, out, width);
 }
 
 static void pool_pooler(const encoder_weights *w, const float *hidden, float *out) {
@@ -29,16 +27,16 @@ static void pool_pooler(const encoder_weights *w, const float *hidden, float *ou
   k->activate(ACTIVATION_TANH, out, width);
 }
 
-void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens,
-          size_t skip, float *out) {
+void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens, size_t skip,
+          float *out) {
   size_t width = (size_t)w->hidden, rows = tokens - skip;
   const float *from = hidden + skip * width; /* [rows, hidden] */
   switch (kind) {
-    case POOLING_CLS: memcpy(out, hidden, width * sizeof *out); break;
-    case POOLING_MEAN: pool_sum(from, rows, width, (float)rows, out); break;
-    case POOLING_MEAN_SQRT_LEN: pool_sum(from, rows, width, sqrtf((float)rows), out); break;
-    case POOLING_MAX: pool_max(from, rows, width, out); break;
-    case POOLING_POOLER: pool_pooler(w, hidden, out); break;
+  case POOLING_CLS: memcpy(out, hidden, width * sizeof *out); break;
+  case POOLING_MEAN: pool_sum(from, rows, width, (float)rows, out); break;
+  case POOLING_MEAN_SQRT_LEN: pool_sum(from, rows, width, sqrtf((float)rows), out); break;
+  case POOLING_MAX: pool_max(from, rows, width, out); break;
+  case POOLING_POOLER: pool_pooler(w, hidden, out); break;
   }
 }
 

@@ -27,8 +27,7 @@ static int shape_is(const tensor *t, uint64_t rows, uint64_t cols) {
   return t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols;
 }
 
-static bert_status wrong_shape(const tensor *t, uint64_t rows, uint64_t cols,
-                               bert_error *error) {
+static bert_status wrong_shape(const tensor *t, uint64_t rows, uint64_t cols, bert_error *error) {
   char have[200] = "";
   size_t at = 0;
   for (int i = 0; i < t->rank && at < sizeof have - 24; i++)
@@ -36,11 +35,11 @@ static bert_status wrong_shape(const tensor *t, uint64_t rows, uint64_t cols,
                            (unsigned long long)t->shape[i]);
   if (cols == 0)
     return error_set(error, BERT_INVALID,
-                     "tensor \"%s\" has shape [%s], but config.json asks for [%llu]", t->name,
-                     have, (unsigned long long)rows);
+                     "tensor \"%s\" has shape [%s], but config.json asks for [%llu]", t->name, have,
+                     (unsigned long long)rows);
   return error_set(error, BERT_INVALID,
-                   "tensor \"%s\" has shape [%s], but config.json asks for [%llu, %llu]",
-                   t->name, have, (unsigned long long)rows, (unsigned long long)cols);
+                   "tensor \"%s\" has shape [%s], but config.json asks for [%llu, %llu]", t->name,
+                   have, (unsigned long long)rows, (unsigned long long)cols);
 }
 
 /* Float64 in the file may be unaligned, hence the copy byte by byte. */
@@ -59,22 +58,27 @@ static void widen_halves(const tensor *t, float *out, uint64_t count) {
   for (uint64_t i = 0; i < count; i += 512) {
     size_t n = count - i < 512 ? (size_t)(count - i) : 512;
     memcpy(part, (const char *)t->data + 2 * i, 2 * n);
-    if (t->type == TENSOR_F16) k->from_half(part, out + i, n);
-    else k->from_bfloat16(part, out + i, n);
+    if (t->type == TENSOR_F16)
+      k->from_half(part, out + i, n);
+    else
+      k->from_bfloat16(part, out + i, n);
   }
 }
 
-static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count,
-                           const float **out, bert_error *error) {
+static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count, const float **out,
+                           bert_error *error) {
   float *copy; /* [count] */
   if (!memory_grow((void **)&w->converted, w->converted_count, &w->converted_room,
                    sizeof *w->converted))
     return error_nomem(error, "loading weights");
   copy = memory_alloc(memory_product(count, sizeof(float)));
   if (copy == NULL) return error_nomem(error, "converting weights");
-  if (t->type == TENSOR_F64) narrow_doubles(t->data, copy, count);
-  else if (t->type == TENSOR_F32) memcpy(copy, t->data, count * sizeof(float));
-  else widen_halves(t, copy, count);
+  if (t->type == TENSOR_F64)
+    narrow_doubles(t->data, copy, count);
+  else if (t->type == TENSOR_F32)
+    memcpy(copy, t->data, count * sizeof(float));
+  else
+    widen_halves(t, copy, count);
   w->converted[w->converted_count++] = copy;
   w->private_bytes += count * sizeof(float);
   *out = copy;
@@ -82,8 +86,8 @@ static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count,
 }
 
 /* Points *out at the floats of `t`, [rows, cols], or [rows] when cols is 0. */
-static bert_status use_tensor(encoder_weights *w, const tensor *t, uint64_t rows,
-                              uint64_t cols, const float **out, bert_error *error) {
+static bert_status use_tensor(encoder_weights *w, const tensor *t, uint64_t rows, uint64_t cols,
+                              const float **out, bert_error *error) {
   if (!shape_is(t, rows, cols)) return wrong_shape(t, rows, cols, error);
   if (t->type == TENSOR_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
     *out = t->data;
@@ -112,12 +116,12 @@ static const tensor *find_tensor(const binder *b, const char *name, const char *
   return tensors_find(b->file, full);
 }
 
-static bert_status bind(binder *b, const char *name, const char *suffix,
-                        const char *old_suffix, int rows, int cols, const float **out) {
+static bert_status bind(binder *b, const char *name, const char *suffix, const char *old_suffix,
+                        int rows, int cols, const float **out) {
   const tensor *t = find_tensor(b, name, suffix, old_suffix);
   if (t == NULL)
-    return error_set(b->error, BERT_INVALID, "the weights lack the tensor \"%s%s%s\"",
-                     b->prefix, name, suffix);
+    return error_set(b->error, BERT_INVALID, "the weights lack the tensor \"%s%s%s\"", b->prefix,
+                     name, suffix);
   return use_tensor(b->weights, t, (uint64_t)rows, (uint64_t)cols, out, b->error);
 }
 
@@ -141,8 +145,7 @@ static bert_status bind_norm(binder *b, const char *name, float epsilon, norm *n
 
 /* "encoder.layer.3." and "output.dense" to one name. The result is overwritten
 ** by the next call with the same buffer. */
-static const char *in_layer(char buffer[NAME_SIZE], const family *f, int layer,
-                            const char *name) {
+static const char *in_layer(char buffer[NAME_SIZE], const family *f, int layer, const char *name) {
   const char *number = strstr(f->layer, "%d");
   size_t before = (size_t)(number - f->layer);
   snprintf(buffer, NAME_SIZE, "%.*s%d%s%s", (int)before, f->layer, layer, number + 2, name);
@@ -156,8 +159,7 @@ static bert_status bind_embeddings(binder *b, const family *f, float epsilon) {
   bert_status status = bind(b, f->word, ".weight", NULL, w->vocab, w->hidden, &w->word);
   if (status == BERT_OK)
     status = bind(b, f->position, ".weight", NULL, w->positions, w->hidden, &w->position);
-  if (status == BERT_OK)
-    status = bind(b, f->type, ".weight", NULL, w->types, w->hidden, &w->type);
+  if (status == BERT_OK) status = bind(b, f->type, ".weight", NULL, w->types, w->hidden, &w->type);
   if (status == BERT_OK) status = bind_norm(b, f->embedding_norm, epsilon, &w->embedding_norm);
   return status;
 }
@@ -183,8 +185,7 @@ static bert_status bind_layer(binder *b, const family *f, int layer, float epsil
     status = bind_linear(b, in_layer(name, f, layer, linears[i].name), linears[i].in,
                          linears[i].out, 1, linears[i].to);
   if (status == BERT_OK)
-    status = bind_norm(b, in_layer(name, f, layer, f->attention_norm), epsilon,
-                       &l->attention_norm);
+    status = bind_norm(b, in_layer(name, f, layer, f->attention_norm), epsilon, &l->attention_norm);
   if (status == BERT_OK)
     status = bind_norm(b, in_layer(name, f, layer, f->output_norm), epsilon, &l->output_norm);
   return status;
@@ -219,8 +220,8 @@ static const char *find_prefix(binder *b, const family *f) {
   return f->prefixes[0];
 }
 
-bert_status weights_bind(const model_config *config, const tensor_file *file,
-                         encoder_weights *w, bert_error *error) {
+bert_status weights_bind(const model_config *config, const tensor_file *file, encoder_weights *w,
+                         bert_error *error) {
   const family *f = family_find(config->family);
   binder b = {w, file, "", error};
   memset(w, 0, sizeof *w);
@@ -238,9 +239,8 @@ bert_status weights_bind(const model_config *config, const tensor_file *file,
   return status;
 }
 
-bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file,
-                                const char *name, int in, int out, int has_bias, linear *l,
-                                bert_error *error) {
+bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file, const char *name,
+                                int in, int out, int has_bias, linear *l, bert_error *error) {
   binder b = {owner, file, "", error};
   return bind_linear(&b, name, in, out, has_bias, l);
 }

@@ -13,8 +13,7 @@ static float *cut(float **next, size_t count) {
   return part;
 }
 
-static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest,
-                             int members) {
+static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {
   uint64_t hidden = (uint64_t)w->hidden, n = tokens;
   uint64_t per_token = memory_product(n, 6 * hidden);
   uint64_t inner = (uint64_t)FEED_FORWARD_ROWS * (uint64_t)w->intermediate;
@@ -23,12 +22,11 @@ static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t lon
 }
 
 static int suffices(const workspace *s, size_t tokens, size_t longest, int members) {
-  return s->block != NULL && s->tokens >= tokens && s->longest >= longest &&
-         s->members >= members;
+  return s->block != NULL && s->tokens >= tokens && s->longest >= longest && s->members >= members;
 }
 
-bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tokens,
-                              size_t longest, int members, bert_error *error) {
+bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tokens, size_t longest,
+                              int members, bert_error *error) {
   if (suffices(s, tokens, longest, members)) return BERT_OK;
   workspace_free(s);
   uint64_t bytes = memory_product(total_floats(w, tokens, longest, members), sizeof(float));

@@ -50,9 +50,8 @@ typedef struct kernels {
   /* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols]
   ** bias may be NULL. This is torch's Linear: w as it lies in the checkpoint.
   ** y overlaps none of the others. */
-  void (*linear)(const float *x, size_t ldx, const float *w, size_t ldw,
-                 const float *bias, float *y, size_t ldy, size_t rows, size_t cols,
-                 size_t depth);
+  void (*linear)(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
+                 float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
 
   /* x[count] = activation(x). */
   void (*activate)(activation kind, float *x, size_t count);
@@ -62,21 +61,19 @@ typedef struct kernels {
   ** residual may be NULL for none; bias may be NULL; var is the mean squared
   ** deviation (Ba, Kiros, Hinton 2016). y may be x or residual itself. */
   void (*layer_norm)(const float *x, size_t ldx, const float *residual, size_t ldr,
-                     const float *gain, const float *bias, float epsilon, float *y,
-                     size_t ldy, size_t rows, size_t cols);
+                     const float *gain, const float *bias, float epsilon, float *y, size_t ldy,
+                     size_t rows, size_t cols);
 
   /* scores[queries, keys; lds] = scale * q[queries, width; ldq] k[keys, width; ldk]^T */
-  void (*attention_scores)(const float *q, size_t ldq, const float *k, size_t ldk,
-                           float scale, float *scores, size_t lds, size_t queries,
-                           size_t keys, size_t width);
+  void (*attention_scores)(const float *q, size_t ldq, const float *k, size_t ldk, float scale,
+                           float *scores, size_t lds, size_t queries, size_t keys, size_t width);
 
   /* Each row of x[rows, cols; ldx] becomes exp(x - max x) / sum exp(x - max x). */
   void (*softmax)(float *x, size_t ldx, size_t rows, size_t cols);
 
   /* y[queries, width; ldy] = weights[queries, keys; ldw] v[keys, width; ldv] */
-  void (*attention_context)(const float *weights, size_t ldw, const float *v, size_t ldv,
-                            float *y, size_t ldy, size_t queries, size_t keys,
-                            size_t width);
+  void (*attention_context)(const float *weights, size_t ldw, const float *v, size_t ldv, float *y,
+                            size_t ldy, size_t queries, size_t keys, size_t width);
 
   /* y[count] += a * x[count]; sums rows in pooling. */
   void (*add_scaled)(float a, const float *x, float *y, size_t count);
@@ -110,9 +107,8 @@ const kernels *kernels_find(const char *name);
 
 /* As kernels.linear, by whichever is faster for these sizes: the set's own or
 ** OpenBLAS. */
-void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
-                 size_t ldw, const float *bias, float *y, size_t ldy, size_t rows,
-                 size_t cols, size_t depth);
+void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w, size_t ldw,
+                 const float *bias, float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
 
 /* Which of the two gemm_linear takes, for tests and benchmarks: 1 OpenBLAS
 ** whatever the set, 0 always the set's own, -1 (the default) the faster. */

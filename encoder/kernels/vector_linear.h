@@ -138,7 +138,8 @@ enum { PANEL_BYTES = 256 * 1024, GROUP_BYTES = 26 * 1024, OPEN_TILES = 8 };
 INLINE void fetch_ahead(const product *p, size_t c, size_t d, size_t n) {
   for (size_t i = c; i < c + TILE_COLS && i < p->cols; i++) {
     const char *row = (const char *)(p->w + i * p->ldw + d);
-    for (size_t byte = 0; byte < n * sizeof(float); byte += 64) __builtin_prefetch(row + byte, 0, 2);
+    for (size_t byte = 0; byte < n * sizeof(float); byte += 64)
+      __builtin_prefetch(row + byte, 0, 2);
   }
 }
 

@@ -27,31 +27,31 @@ typedef struct length_order {
 /* What one pass at a time works with: one for each thread, or one for all. */
 typedef struct lane {
   workspace own;
-  workspace *space;  /* own, or the encoder's */
-  size_t *starts;    /* [longest batch + 1] */
+  workspace *space;     /* own, or the encoder's */
+  size_t *starts;       /* [longest batch + 1] */
   int32_t *ids, *types; /* [tokens of the largest batch] */
-  float *scratch;    /* [members, 2, widest] */
+  float *scratch;       /* [members, 2, widest] */
 } lane;
 
 typedef struct embed_job {
   bert_encoder *encoder;
   const recipe *recipe;
-  const bert_text *texts;      /* [count] */
+  const bert_text *texts; /* [count] */
   size_t count;
   int refuse_long;
-  float *embeddings;           /* [count, dim] */
-  bert_embed_result *results;  /* [count], or NULL */
-  bert_tokens **tokens;        /* [count] */
-  length_order *order;         /* [count], longest first */
-  size_t *batches;             /* [batch_count + 1], first places in order */
+  float *embeddings;          /* [count, dim] */
+  bert_embed_result *results; /* [count], or NULL */
+  bert_tokens **tokens;       /* [count] */
+  length_order *order;        /* [count], longest first */
+  size_t *batches;            /* [batch_count + 1], first places in order */
   size_t batch_count;
   size_t largest, longest, most; /* tokens of a batch, of a text; texts of a batch */
-  lane *lanes;                 /* [lane_count] */
+  lane *lanes;                   /* [lane_count] */
   int lane_count;
-  atomic_size_t next;          /* text or batch to take */
+  atomic_size_t next; /* text or batch to take */
   stop_signal signal;
   atomic_int failed;
-  bert_error error;            /* of whoever failed first */
+  bert_error error; /* of whoever failed first */
 } embed_job;
 
 static void job_fail(embed_job *job, const bert_error *error) {
@@ -67,8 +67,8 @@ static void name_text(const embed_job *job, size_t text, bert_error *error) {
 /* ---- Tokenizing -------------------------------------------------------- */
 
 static bert_status tokenize_with_prompt(const embed_job *job, bert_text text,
-                                        const bert_token_options *options,
-                                        bert_tokens **tokens, bert_error *error) {
+                                        const bert_token_options *options, bert_tokens **tokens,
+                                        bert_error *error) {
   const recipe *r = job->recipe;
   char *joined = memory_alloc((uint64_t)r->prompt_size + text.size);
   if (joined == NULL) return error_nomem(error, "putting a prompt before a text");
@@ -89,8 +89,8 @@ static bert_status tokenize_text(embed_job *job, size_t i, bert_error *error) {
           : bert_tokenize(job->recipe->model, job->texts[i], NULL, &options, tokens, error);
   if (status == BERT_OK) status = check_tokens(job->recipe->model, *tokens, error);
   if (status == BERT_OK && job->refuse_long && (*tokens)->truncated)
-    status = error_set(error, BERT_TOO_LONG, "the text is longer than %zu tokens",
-                       job->recipe->limit);
+    status =
+        error_set(error, BERT_TOO_LONG, "the text is longer than %zu tokens", job->recipe->limit);
   if (status != BERT_OK) name_text(job, i, error);
   return status;
 }
@@ -233,8 +233,8 @@ static bert_status lane_make(embed_job *job, lane *l, int members, bert_error *e
   l->starts = memory_alloc(memory_product((uint64_t)job->most + 1, sizeof *l->starts));
   l->ids = memory_alloc(memory_product(job->largest, sizeof *l->ids));
   l->types = memory_alloc(memory_product(job->largest, sizeof *l->types));
-  l->scratch = memory_alloc(memory_product((uint64_t)members * 2 * (uint64_t)job->recipe->widest,
-                                           sizeof *l->scratch));
+  l->scratch = memory_alloc(
+      memory_product((uint64_t)members * 2 * (uint64_t)job->recipe->widest, sizeof *l->scratch));
   if (l->starts == NULL || l->ids == NULL || l->types == NULL || l->scratch == NULL)
     return error_nomem(error, "embedding texts");
   return workspace_reserve(l->space, &job->recipe->model->weights, job->largest, job->longest,
@@ -343,8 +343,8 @@ bert_status bert_embed(bert_encoder *encoder, const bert_text *texts, size_t cou
   return status;
 }
 
-bert_status bert_embed_dim(const bert_model *model, const bert_embed_options *options,
-                           int *dim, bert_error *error) {
+bert_status bert_embed_dim(const bert_model *model, const bert_embed_options *options, int *dim,
+                           bert_error *error) {
   recipe r;
   bert_status status = recipe_make(model, options, &r, error);
   if (status == BERT_OK) *dim = r.dim;

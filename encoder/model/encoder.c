@@ -3,8 +3,7 @@
 */
 #include "model.h"
 
-bert_status bert_encoder_create(bert_model *model, bert_encoder **encoder,
-                                bert_error *error) {
+bert_status bert_encoder_create(bert_model *model, bert_encoder **encoder, bert_error *error) {
   bert_encoder *e = memory_zero(sizeof *e);
   if (e == NULL) return error_nomem(error, "making an encoder");
   e->model = bert_retain(model);
@@ -23,8 +22,7 @@ void bert_encoder_set_threads(bert_encoder *encoder, int threads) {
   encoder->threads = threads < 0 ? 0 : threads;
 }
 
-void bert_encoder_set_interrupt(bert_encoder *encoder, int (*interrupted)(void *user),
-                                void *user) {
+void bert_encoder_set_interrupt(bert_encoder *encoder, int (*interrupted)(void *user), void *user) {
   encoder->interrupted = interrupted;
   encoder->user = user;
 }
@@ -47,11 +45,9 @@ void encoder_trim(bert_encoder *encoder) {
   if (encoder->space.bytes > KEEP_BYTES) workspace_free(&encoder->space);
 }
 
-bert_status check_tokens(const bert_model *model, const bert_tokens *tokens,
-                         bert_error *error) {
+bert_status check_tokens(const bert_model *model, const bert_tokens *tokens, bert_error *error) {
   const model_config *c = &model->config;
-  if (tokens->used_count == 0)
-    return error_set(error, BERT_ARGUMENT, "there are no tokens to run");
+  if (tokens->used_count == 0) return error_set(error, BERT_ARGUMENT, "there are no tokens to run");
   if (tokens->used_count > (size_t)c->positions)
     return error_set(error, BERT_ARGUMENT, "%zu tokens are more than the %d positions",
                      tokens->used_count, c->positions);

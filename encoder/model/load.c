@@ -19,8 +19,8 @@ static bert_status load_config(bert_model *m, bert_error *error) {
 }
 
 static bert_status load_weights(bert_model *m, bert_error *error) {
-  bert_status status = tensors_open(m->transformer_directory, "model.safetensors", m->copied,
-                                    &m->file, error);
+  bert_status status =
+      tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
   if (status != BERT_OK) return status;
   status = weights_bind(&m->config, m->file, &m->weights, error);
   if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", m->transformer_directory);
@@ -32,8 +32,8 @@ static bert_status load_dense(bert_model *m, const module *from, dense *d, bert_
       tensors_open(from->directory, "model.safetensors", m->copied, &d->file, error);
   if (status != BERT_OK) return status;
   d->activation = from->activation;
-  status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
-                               from->has_bias, &d->map, error);
+  status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out, from->has_bias,
+                               &d->map, error);
   if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", from->directory);
   return status;
 }
@@ -53,8 +53,8 @@ static bert_status load_modules(bert_model *m, bert_error *error) {
     if (from->type != MODULE_DENSE) continue;
     if (from->in != width)
       return error_set(error, BERT_INVALID,
-                       "%s: in_features is %d, but what comes before is %d wide",
-                       from->directory, from->in, width);
+                       "%s: in_features is %d, but what comes before is %d wide", from->directory,
+                       from->in, width);
     bert_status status = load_dense(m, from, &m->dense[i], error);
     if (status != BERT_OK) return status;
     width = from->out;
@@ -64,14 +64,15 @@ static bert_status load_modules(bert_model *m, bert_error *error) {
 }
 
 static bert_status load_tokenizer(bert_model *m, bert_error *error) {
-  bert_status status = tokenizer_open(m->transformer_directory, m->sentence.lowercase,
-                                      &m->tokenizer, error);
+  bert_status status =
+      tokenizer_open(m->transformer_directory, m->sentence.lowercase, &m->tokenizer, error);
   if (status != BERT_OK) return status;
   if (tokenizer_vocab_size(m->tokenizer) > m->config.vocab_size)
     return error_set(error, BERT_INVALID,
                      "%s: the tokenizer has ids up to %d, but the embedding table has only %d "
                      "rows (vocab_size)",
-                     m->transformer_directory, tokenizer_vocab_size(m->tokenizer) - 1, m->config.vocab_size);
+                     m->transformer_directory, tokenizer_vocab_size(m->tokenizer) - 1,
+                     m->config.vocab_size);
   return BERT_OK;
 }
 

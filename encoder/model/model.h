@@ -37,13 +37,13 @@ struct bert_model {
   int owners;
   int copied;
   /* Immutable from here on. */
-  char *directory;            /* absolute */
-  char *transformer_directory;/* the one with config.json */
+  char *directory;             /* absolute */
+  char *transformer_directory; /* the one with config.json */
   tensor_file *file;
   model_config config;
   sentence_config sentence;
   encoder_weights weights;
-  dense *dense;               /* [sentence.module_count], for those that are */
+  dense *dense; /* [sentence.module_count], for those that are */
   tokenizer *tokenizer;
   bert_description description;
 };
@@ -81,8 +81,7 @@ void encoder_trim(bert_encoder *encoder);
 
 /* Refuses token ids and types that the tables lack, and lengths beyond the
 ** positions: BERT_ARGUMENT, with the number. */
-bert_status check_tokens(const bert_model *model, const bert_tokens *tokens,
-                         bert_error *error);
+bert_status check_tokens(const bert_model *model, const bert_tokens *tokens, bert_error *error);
 
 /* ---- pass.c, pass_attention.c ------------------------------------------- */
 
@@ -112,25 +111,24 @@ void passes_count(uint64_t more);
 ** against the model and with every default filled in. */
 typedef struct recipe {
   const bert_model *model;
-  const char *prompt;    /* put before each text; may be "" */
+  const char *prompt; /* put before each text; may be "" */
   size_t prompt_size;
-  size_t skip;           /* leading tokens left out of pooling */
+  size_t skip; /* leading tokens left out of pooling */
   pooling poolings[4];
   int pooling_count;
-  int pooled_width;      /* pooling_count * hidden_size */
-  int widest;            /* of pooled and of all modules' results */
-  int normalize;         /* 1: unit length at the end */
-  int modules;           /* how many of the model's modules run */
-  int dim;               /* floats of the result */
-  size_t limit;          /* tokens */
+  int pooled_width; /* pooling_count * hidden_size */
+  int widest;       /* of pooled and of all modules' results */
+  int normalize;    /* 1: unit length at the end */
+  int modules;      /* how many of the model's modules run */
+  int dim;          /* floats of the result */
+  size_t limit;     /* tokens */
 } recipe;
 
-bert_status recipe_make(const bert_model *model, const bert_embed_options *options,
-                        recipe *out, bert_error *error);
+bert_status recipe_make(const bert_model *model, const bert_embed_options *options, recipe *out,
+                        bert_error *error);
 
 /* Turns the hidden[tokens, hidden_size] of one sequence into out[dim]; scratch
 ** is [2, widest]. */
-void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch,
-                  float *out);
+void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch, float *out);
 
 #endif

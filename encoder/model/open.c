@@ -56,8 +56,8 @@ static bert_status check_precision(const char *precision, bert_error *error) {
                    precision);
 }
 
-bert_status bert_open(const char *source, const bert_open_options *options,
-                      bert_model **model, bert_error *error) {
+bert_status bert_open(const char *source, const bert_open_options *options, bert_model **model,
+                      bert_error *error) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   char *directory = NULL;
   if (source == NULL || source[0] == '\0')

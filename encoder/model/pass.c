@@ -46,8 +46,7 @@ static bert_status make_pass(bert_model *model, size_t tokens, int keep, bert_pa
   p->model = bert_retain(model);
   p->tokens = tokens;
   p->keep = keep;
-  p->hidden =
-      memory_alloc((keep & BERT_KEEP_HIDDEN) ? memory_product(layers + 1, matrix) : matrix);
+  p->hidden = memory_alloc((keep & BERT_KEEP_HIDDEN) ? memory_product(layers + 1, matrix) : matrix);
   if (keep & BERT_KEEP_ATTENTION) p->qkv = memory_alloc(memory_product(3 * layers, matrix));
   if (p->hidden == NULL || ((keep & BERT_KEEP_ATTENTION) && p->qkv == NULL)) {
     bert_pass_free(p);
@@ -101,8 +100,8 @@ static bert_status run_tokens(bert_encoder *e, const int32_t *ids, bert_pass *p,
   return check_finite(p, e->space.scores, error);
 }
 
-bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep,
-                     bert_pass **pass, bert_error *error) {
+bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep, bert_pass **pass,
+                     bert_error *error) {
   bert_pass *p = NULL;
   bert_status status = check_tokens(encoder->model, tokens, error);
   if (status == BERT_OK) status = bert_check(encoder->model, error);
@@ -112,8 +111,10 @@ bert_status bert_run(bert_encoder *encoder, const bert_tokens *tokens, int keep,
   status = ids ? run_tokens(encoder, ids, p, error) : error_nomem(error, "running the model");
   memory_free(ids);
   encoder_trim(encoder);
-  if (status == BERT_OK) *pass = p;
-  else bert_pass_free(p);
+  if (status == BERT_OK)
+    *pass = p;
+  else
+    bert_pass_free(p);
   return status;
 }
 
@@ -135,13 +136,12 @@ const float *bert_pass_hidden(const bert_pass *pass, int layer) {
   int layers = pass->model->config.layers;
   if (layer < 0 || layer > layers) return NULL;
   if (pass->keep & BERT_KEEP_HIDDEN)
-    return pass->hidden +
-           (size_t)layer * pass->tokens * (size_t)pass->model->config.hidden_size;
+    return pass->hidden + (size_t)layer * pass->tokens * (size_t)pass->model->config.hidden_size;
   return layer == layers ? pass->hidden : NULL;
 }
 
-const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int layer,
-                               int head, size_t *stride) {
+const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int layer, int head,
+                               size_t *stride) {
   size_t hidden = (size_t)pass->model->config.hidden_size;
   const float *qkv = pass_qkv(pass, layer, head);
   if (qkv == NULL) return NULL;
@@ -151,8 +151,7 @@ const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int
 
 bert_status bert_pass_pooler(const bert_pass *pass, float *output, bert_error *error) {
   const bert_model *m = pass->model;
-  if (!m->weights.has_pooler)
-    return error_set(error, BERT_ARGUMENT, "the model has no pooler");
+  if (!m->weights.has_pooler) return error_set(error, BERT_ARGUMENT, "the model has no pooler");
   pool(&m->weights, POOLING_POOLER, bert_pass_hidden(pass, m->config.layers), pass->tokens, 0,
        output);
   return BERT_OK;

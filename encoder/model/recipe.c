@@ -26,8 +26,7 @@ static int is_document_role(const char *kind) {
   return 0;
 }
 
-static bert_status no_such_prompt(const sentence_config *s, const char *kind,
-                                  bert_error *error) {
+static bert_status no_such_prompt(const sentence_config *s, const char *kind, bert_error *error) {
   char names[400] = "query, passage, document, corpus";
   for (int i = 0; i < s->prompt_count; i++) {
     const char *name = s->prompts[i].name;
@@ -35,18 +34,16 @@ static bert_status no_such_prompt(const sentence_config *s, const char *kind,
     if (strlen(names) + strlen(name) + 3 > sizeof names) break;
     strcat(strcat(names, ", "), name);
   }
-  return error_set(error, BERT_ARGUMENT, "the model has no prompt \"%s\"; it has %s", kind,
-                   names);
+  return error_set(error, BERT_ARGUMENT, "the model has no prompt \"%s\"; it has %s", kind, names);
 }
 
-static bert_status prompt_of_kind(const sentence_config *s, const char *kind,
-                                  const char **text, bert_error *error) {
+static bert_status prompt_of_kind(const sentence_config *s, const char *kind, const char **text,
+                                  bert_error *error) {
   const prompt *p = find_prompt(s, kind);
   int document = is_document_role(kind);
   for (int i = 0; i < DOCUMENT_ROLES && p == NULL && document; i++)
     p = find_prompt(s, document_roles[i]);
-  if (p == NULL && !document && strcmp(kind, "query") != 0)
-    return no_such_prompt(s, kind, error);
+  if (p == NULL && !document && strcmp(kind, "query") != 0) return no_such_prompt(s, kind, error);
   *text = p ? p->text : "";
   return BERT_OK;
 }
@@ -55,9 +52,12 @@ static bert_status choose_prompt(recipe *r, const bert_embed_options *o, bert_er
   const sentence_config *s = &r->model->sentence;
   bert_status status = BERT_OK;
   r->prompt = "";
-  if (o->prompt != NULL) r->prompt = o->prompt;
-  else if (o->kind != NULL) status = prompt_of_kind(s, o->kind, &r->prompt, error);
-  else if (s->default_prompt >= 0) r->prompt = s->prompts[s->default_prompt].text;
+  if (o->prompt != NULL)
+    r->prompt = o->prompt;
+  else if (o->kind != NULL)
+    status = prompt_of_kind(s, o->kind, &r->prompt, error);
+  else if (s->default_prompt >= 0)
+    r->prompt = s->prompts[s->default_prompt].text;
   r->prompt_size = strlen(r->prompt);
   return status;
 }
@@ -69,8 +69,8 @@ static bert_status count_skipped(recipe *r, bert_error *error) {
   bert_text text = {r->prompt, r->prompt_size};
   bert_tokens *tokens = NULL;
   if (r->model->sentence.include_prompt || r->prompt_size == 0) return BERT_OK;
-  bert_status status = tokenizer_encode(r->model->tokenizer, text, NULL, r->limit, 1,
-                                        &tokens, error);
+  bert_status status =
+      tokenizer_encode(r->model->tokenizer, text, NULL, r->limit, 1, &tokens, error);
   if (status != BERT_OK) return status;
   r->skip = tokens->count;
   if (r->skip > 0 && tokens->special[r->skip - 1]) r->skip--;
@@ -126,14 +126,13 @@ static bert_status choose_modules(recipe *r, const bert_embed_options *o, bert_e
 static bert_status choose_dims(recipe *r, const bert_embed_options *o, bert_error *error) {
   if (o->dims == 0) return BERT_OK;
   if (o->dims < 1 || o->dims > r->dim)
-    return error_set(error, BERT_ARGUMENT, "dims is %d, but must be from 1 to %d", o->dims,
-                     r->dim);
+    return error_set(error, BERT_ARGUMENT, "dims is %d, but must be from 1 to %d", o->dims, r->dim);
   r->dim = o->dims;
   return BERT_OK;
 }
 
-bert_status recipe_make(const bert_model *model, const bert_embed_options *options,
-                        recipe *out, bert_error *error) {
+bert_status recipe_make(const bert_model *model, const bert_embed_options *options, recipe *out,
+                        bert_error *error) {
   static const bert_embed_options defaults;
   const bert_embed_options *o = options ? options : &defaults;
   recipe r = {.model = model};
@@ -156,8 +155,7 @@ static void apply_dense(const dense *d, const float *x, float *y) {
   k->activate(d->activation, y, out);
 }
 
-void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch,
-                  float *out) {
+void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch, float *out) {
   const bert_model *m = r->model;
   float *x = scratch, *y = scratch + r->widest; /* [widest] each */
   size_t width = (size_t)r->pooled_width;

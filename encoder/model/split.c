@@ -11,10 +11,10 @@ typedef struct splitter {
   const bert_model *model;
   bert_text text;
   const bert_tokens *all;
-  size_t first, last;   /* tokens [first, last) of `all` are the text's own */
-  size_t room;          /* own tokens a chunk may have */
+  size_t first, last; /* tokens [first, last) of `all` are the text's own */
+  size_t room;        /* own tokens a chunk may have */
   size_t overlap;
-  bert_chunk *chunks;   /* [count] */
+  bert_chunk *chunks; /* [count] */
   size_t count, capacity;
 } splitter;
 

@@ -9,8 +9,8 @@ bert_status token_limit(const bert_model *model, int max_tokens, int pair, size_
   int special = tokenizer_special_count(model->tokenizer, pair);
   int wanted = max_tokens == 0 ? d->max_tokens : max_tokens;
   if (wanted < special)
-    return error_set(error, BERT_ARGUMENT,
-                     "max_tokens is %d, but the special tokens alone are %d", wanted, special);
+    return error_set(error, BERT_ARGUMENT, "max_tokens is %d, but the special tokens alone are %d",
+                     wanted, special);
   if (wanted > d->max_positions)
     return error_set(error, BERT_ARGUMENT, "max_tokens is %d, but the model has %d positions",
                      wanted, d->max_positions);
@@ -31,8 +31,8 @@ bert_status bert_tokenize(const bert_model *model, bert_text text, const bert_te
                           bert_error *error) {
   size_t limit;
   int only_used = options != NULL && options->only_used;
-  bert_status status = token_limit(model, options ? options->max_tokens : 0, text_b != NULL,
-                                   &limit, error);
+  bert_status status =
+      token_limit(model, options ? options->max_tokens : 0, text_b != NULL, &limit, error);
   if (status == BERT_OK)
     status = tokenizer_encode(model->tokenizer, text, text_b, limit, only_used, tokens, error);
   if (status == BERT_OK) flatten_types(model, *tokens);

@@ -27,28 +27,28 @@
 
 /* What every function of this folder takes in its options object. */
 typedef struct inspection_options {
-  const char *model;   /* NULL: the default one */
-  const char *text_b;  /* NULL: no second text */
-  int words;           /* 1: merge word pieces */
-  int special;         /* 0: leave out special tokens; 1 by default */
-  int renormalize;     /* 1: with special 0, let rows sum to 1 again */
-  double temperature;  /* 1 by default */
-  int max_tokens;      /* 0: the model's own limit */
+  const char *model;  /* NULL: the default one */
+  const char *text_b; /* NULL: no second text */
+  int words;          /* 1: merge word pieces */
+  int special;        /* 0: leave out special tokens; 1 by default */
+  int renormalize;    /* 1: with special 0, let rows sum to 1 again */
+  double temperature; /* 1 by default */
+  int max_tokens;     /* 0: the model's own limit */
 } inspection_options;
 
 extern const inspection_options inspection_defaults;
 
 /* The rows for options_parse that fill an inspection_options at `offset` in the
 ** caller's target; put before the caller's own. */
-#define INSPECTION_SPECS(target, member)                                                   \
-  {"model", OPTION_TEXT, offsetof(target, member.model), 0, 0, NULL},                      \
-      {"text_b", OPTION_TEXT, offsetof(target, member.text_b), 0, 0, NULL},                \
-      {"words", OPTION_BOOL, offsetof(target, member.words), 0, 0, NULL},                  \
-      {"special", OPTION_BOOL, offsetof(target, member.special), 0, 0, NULL},              \
-      {"renormalize", OPTION_BOOL, offsetof(target, member.renormalize), 0, 0, NULL},      \
-      {"temperature", OPTION_NUMBER, offsetof(target, member.temperature), 1e-6, 1e6,      \
-       NULL},                                                                              \
-      {"max_tokens", OPTION_INT, offsetof(target, member.max_tokens), 1, INT_MAX, NULL}
+#define INSPECTION_SPECS(target, member)                                                           \
+  {"model", OPTION_TEXT, offsetof(target, member.model), 0, 0, NULL},                              \
+      {"text_b", OPTION_TEXT, offsetof(target, member.text_b), 0, 0, NULL},                        \
+      {"words", OPTION_BOOL, offsetof(target, member.words), 0, 0, NULL},                          \
+      {"special", OPTION_BOOL, offsetof(target, member.special), 0, 0, NULL},                      \
+      {"renormalize", OPTION_BOOL, offsetof(target, member.renormalize), 0, 0, NULL},              \
+      {"temperature", OPTION_NUMBER, offsetof(target, member.temperature), 1e-6, 1e6, NULL}, {     \
+    "max_tokens", OPTION_INT, offsetof(target, member.max_tokens), 1, INT_MAX, NULL                \
+  }
 
 /* A layer or head that must be given, where a table would take NULL for all: an
 ** integer from 0 to count - 1. `what` is "layer" or "head" in errors. */
@@ -69,16 +69,16 @@ extern const size_t table_specs_count;
 ** the last one: asking for another head of the same text runs nothing. The
 ** view belongs to the inspection, the pass behind it may be shared. */
 typedef struct inspection {
-  loaded_model *model;     /* held */
+  loaded_model *model;       /* held */
   const bert_tokens *tokens; /* the whole text's; the used ones went through */
-  const bert_pass *pass;   /* kept with BERT_KEEP_ATTENTION */
-  bert_view *view;         /* units: rows and columns of every matrix below */
-  bert_text text, text_b;  /* copies; text_b.data is NULL without a pair */
-  int truncated;           /* 1: the text was cut at the token limit */
+  const bert_pass *pass;     /* kept with BERT_KEEP_ATTENTION */
+  bert_view *view;           /* units: rows and columns of every matrix below */
+  bert_text text, text_b;    /* copies; text_b.data is NULL without a pair */
+  int truncated;             /* 1: the text was cut at the token limit */
   int layers, heads;
-  int words;               /* 1: the units are words */
+  int words; /* 1: the units are words */
   double temperature;
-  struct kept_pass *kept;  /* what is shared; held */
+  struct kept_pass *kept; /* what is shared; held */
 } inspection;
 
 /* Runs `text` as the options say, or finds it run already. Freed with
@@ -119,8 +119,8 @@ typedef struct label_cache {
 } label_cache;
 
 /* Makes the label of unit `u` the result. BERT_NOMEM. */
-bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i, size_t u,
-                         bert_error *error);
+bert_status label_result(sqlite3_context *context, label_cache *cache, const inspection *i,
+                         size_t u, bert_error *error);
 void labels_clear(label_cache *cache); /* may be called twice */
 
 /* ---- axis.c -------------------------------------------------------------- */

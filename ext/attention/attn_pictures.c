@@ -14,12 +14,12 @@ typedef struct picture_options {
   int cell;        /* of the SVG */
 } picture_options;
 
-#define OWN_SPEC(key, type, low, high) {#key, type, offsetof(picture_options, key), low, high, NULL}
+#define OWN_SPEC(key, type, low, high)                                                             \
+  { #key, type, offsetof(picture_options, key), low, high, NULL }
 
-static const option_spec heatmap_specs[] = {INSPECTION_SPECS(picture_options, inspect),
-                                            OWN_SPEC(title, OPTION_TEXT, 0, 0),
-                                            OWN_SPEC(width, OPTION_INT, 20, 1000),
-                                            OWN_SPEC(ansi, OPTION_BOOL, 0, 0)};
+static const option_spec heatmap_specs[] = {
+    INSPECTION_SPECS(picture_options, inspect), OWN_SPEC(title, OPTION_TEXT, 0, 0),
+    OWN_SPEC(width, OPTION_INT, 20, 1000), OWN_SPEC(ansi, OPTION_BOOL, 0, 0)};
 static const option_spec svg_specs[] = {INSPECTION_SPECS(picture_options, inspect),
                                         OWN_SPEC(title, OPTION_TEXT, 0, 0),
                                         OWN_SPEC(cell, OPTION_INT, 1, 200)};
@@ -72,7 +72,8 @@ static char *make_note(const inspection *i, const picture_options *o) {
 /* ---- The picture --------------------------------------------------------- */
 
 static void free_labels(bert_text *labels, size_t count) {
-  for (size_t u = 0; labels != NULL && u < count; u++) sqlite3_free((char *)(uintptr_t)labels[u].data);
+  for (size_t u = 0; labels != NULL && u < count; u++)
+    sqlite3_free((char *)(uintptr_t)labels[u].data);
   sqlite3_free(labels);
 }
 
@@ -103,8 +104,10 @@ static bert_status draw(sqlite3_context *context, const drawing *d, const pictur
   }
   sqlite3_free(text);
   if (rc == SQLITE_TOOBIG)
-    return error_set(error, BERT_ARGUMENT, "the picture of %d tokens is larger than SQLite's "
-                     "limit for a string", (int)p->count);
+    return error_set(error, BERT_ARGUMENT,
+                     "the picture of %d tokens is larger than SQLite's "
+                     "limit for a string",
+                     (int)p->count);
   return error_nomem(error, "drawing attention");
 }
 
@@ -139,8 +142,7 @@ static bert_status inspect(sqlite3_context *context, const drawing *d, int argc,
                                      d->spec_count, &o, &parsed, error);
   if (status == BERT_OK)
     status = inspection_open(function_connection(context), text, &o.inspect, &i, error);
-  if (status == BERT_OK)
-    status = inspection_index(argv[1], "layer", i->layers, &layer, error);
+  if (status == BERT_OK) status = inspection_index(argv[1], "layer", i->layers, &layer, error);
   if (status == BERT_OK) status = inspection_index(argv[2], "head", i->heads, &head, error);
   if (status == BERT_OK) status = draw_head(context, d, i, &o, layer, head, error);
   inspection_close(i);

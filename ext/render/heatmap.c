@@ -20,8 +20,12 @@ enum { VALUES_LIMIT = 10, LABEL_MOST = 18, CELL_MOST = 20, DEFAULT_WIDTH = 80 };
 static const struct {
   float from;
   const char *shade; /* one column */
-} shades[] = {{0.0f, " "},           {0.02f, "\xC2\xB7"},     {0.05f, "\xE2\x96\x91"},
-              {0.15f, "\xE2\x96\x92"}, {0.35f, "\xE2\x96\x93"}, {0.6f, "\xE2\x96\x88"}};
+} shades[] = {{0.0f, " "},
+              {0.02f, "\xC2\xB7"},
+              {0.05f, "\xE2\x96\x91"},
+              {0.15f, "\xE2\x96\x92"},
+              {0.35f, "\xE2\x96\x93"},
+              {0.6f, "\xE2\x96\x88"}};
 enum { SHADES = sizeof shades / sizeof shades[0] };
 
 /* Backgrounds among the 256 colours, light to dark blue with a black or white
@@ -29,15 +33,15 @@ enum { SHADES = sizeof shades / sizeof shades[0] };
 static const struct {
   float from;
   int background, foreground;
-} colours[] = {{0.0f, 231, 16},  {0.02f, 195, 16}, {0.05f, 153, 16}, {0.1f, 117, 16},
-               {0.2f, 75, 16},   {0.35f, 33, 231}, {0.5f, 26, 231},  {0.7f, 19, 231},
-               {0.85f, 17, 231}};
+} colours[] = {{0.0f, 231, 16}, {0.02f, 195, 16}, {0.05f, 153, 16},
+               {0.1f, 117, 16}, {0.2f, 75, 16},   {0.35f, 33, 231},
+               {0.5f, 26, 231}, {0.7f, 19, 231},  {0.85f, 17, 231}};
 enum { COLOURS = sizeof colours / sizeof colours[0] };
 
 typedef struct layout {
   const picture *p;
   sqlite3_str *out;
-  char **labels;    /* [count], fit to be shown; from sqlite3_malloc64 */
+  char **labels; /* [count], fit to be shown; from sqlite3_malloc64 */
   int ansi;
   int number_width; /* columns of a token's number; 0: tokens are not numbered */
   int label_width;
@@ -96,8 +100,10 @@ static void row(const layout *l, size_t query, size_t first, size_t last) {
   if (l->number_width > 0) append_spaces(l->out, 1);
   for (size_t key = first; key < last; key++) {
     float weight = l->p->weights[query * l->p->count + key];
-    if (l->number_width > 0) shade_cell(l, weight);
-    else value_cell(l, weight);
+    if (l->number_width > 0)
+      shade_cell(l, weight);
+    else
+      value_cell(l, weight);
   }
   sqlite3_str_appendchar(l->out, 1, '\n');
 }
@@ -129,8 +135,10 @@ static void number_heading(const layout *l, size_t first, size_t last) {
 }
 
 static void block(const layout *l, size_t first, size_t last) {
-  if (l->number_width > 0) number_heading(l, first, last);
-  else label_heading(l);
+  if (l->number_width > 0)
+    number_heading(l, first, last);
+  else
+    label_heading(l);
   for (size_t query = 0; query < l->p->count; query++) row(l, query, first, last);
 }
 
@@ -217,8 +225,10 @@ int render_heatmap(sqlite3_str *out, const picture *p, const heatmap_style *styl
       block(&l, first, last);
     }
     sqlite3_str_appendchar(out, 1, '\n');
-    if (p->count > 0) legend(&l);
-    else sqlite3_str_appendall(out, "no tokens to show\n");
+    if (p->count > 0)
+      legend(&l);
+    else
+      sqlite3_str_appendall(out, "no tokens to show\n");
     if (p->note != NULL) sqlite3_str_appendf(out, "%s\n", p->note);
   }
   free_labels(&l);

@@ -16,17 +16,17 @@
 /* A square matrix of attention weights with what its rows and columns are. */
 typedef struct picture {
   size_t count;
-  const float *weights;       /* [count, count], rows are queries, 0 to 1 */
-  const bert_text *labels;    /* [count], any bytes */
-  const char *title;          /* a line above, UTF-8 */
-  const char *note;           /* a line below, or NULL */
+  const float *weights;    /* [count, count], rows are queries, 0 to 1 */
+  const bert_text *labels; /* [count], any bytes */
+  const char *title;       /* a line above, UTF-8 */
+  const char *note;        /* a line below, or NULL */
 } picture;
 
 /* ---- heatmap.c ----------------------------------------------------------- */
 
 typedef struct heatmap_style {
-  int width;   /* columns of the terminal; 0: 80 */
-  int ansi;    /* 1: 256 colours by escape sequences; 0: shades in plain text */
+  int width; /* columns of the terminal; 0: 80 */
+  int ansi;  /* 1: 256 colours by escape sequences; 0: shades in plain text */
 } heatmap_style;
 
 /* Both append a picture to `out`; 0 when out of memory. */
@@ -35,7 +35,7 @@ int render_heatmap(sqlite3_str *out, const picture *p, const heatmap_style *styl
 /* ---- svg.c --------------------------------------------------------------- */
 
 typedef struct svg_style {
-  int cell;    /* pixels of a cell; 0: by the number of tokens */
+  int cell; /* pixels of a cell; 0: by the number of tokens */
 } svg_style;
 
 int render_svg(sqlite3_str *out, const picture *p, const svg_style *style);

@@ -16,11 +16,11 @@ enum { VALUES_LIMIT = 10, TIPS_LIMIT = 64, SHADES = 64, LABEL_COLUMNS = 24 };
 typedef struct layout {
   const picture *p;
   sqlite3_str *out;
-  int cell;         /* pixels of a cell's side */
-  int font;         /* pixels of the labels */
-  int every;        /* every so many rows and columns have a label */
-  int left, top;    /* where the cells begin */
-  int side;         /* of all cells together */
+  int cell;      /* pixels of a cell's side */
+  int font;      /* pixels of the labels */
+  int every;     /* every so many rows and columns have a label */
+  int left, top; /* where the cells begin */
+  int side;      /* of all cells together */
   int width, height;
 } layout;
 
@@ -54,8 +54,9 @@ static void append_colour(sqlite3_str *out, double weight) {
 static void value(const layout *l, size_t query, size_t key, double weight) {
   int x = l->left + (int)key * l->cell + l->cell / 2;
   int y = l->top + (int)query * l->cell + l->cell / 2 + l->font / 3;
-  sqlite3_str_appendf(l->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" fill=\"%s\">%.2f</text>\n",
-                      x, y, weight > 0.55 ? "#ffffff" : "#1b1f24", weight);
+  sqlite3_str_appendf(l->out,
+                      "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" fill=\"%s\">%.2f</text>\n", x,
+                      y, weight > 0.55 ? "#ffffff" : "#1b1f24", weight);
 }
 
 static void cell_with_tip(const layout *l, size_t query, size_t key) {
@@ -173,11 +174,12 @@ static void legend(const layout *l) {
 }
 
 static void heading(const layout *l) {
-  sqlite3_str_appendf(l->out,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                      "viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"system-ui, sans-serif\" "
-                      "font-size=\"%d\" fill=\"#1b1f24\" style=\"unicode-bidi:plaintext\">\n<title>",
-                      l->width, l->height, l->width, l->height, l->font);
+  sqlite3_str_appendf(
+      l->out,
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+      "viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"system-ui, sans-serif\" "
+      "font-size=\"%d\" fill=\"#1b1f24\" style=\"unicode-bidi:plaintext\">\n<title>",
+      l->width, l->height, l->width, l->height, l->font);
   escape_xml(l->out, l->p->title, strlen(l->p->title));
   sqlite3_str_appendf(l->out,
                       "</title>\n<desc>Attention weights of %d tokens, rows attend to columns, "
@@ -191,11 +193,12 @@ static void heading(const layout *l) {
 
 static void axes(const layout *l) {
   int middle = l->top + l->side / 2;
-  sqlite3_str_appendf(l->out,
-                      "<g fill=\"#57606a\"><text x=\"%d\" y=\"42\" text-anchor=\"middle\">key</text>"
-                      "<text x=\"14\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 14 %d)\">"
-                      "query</text></g>\n",
-                      l->left + l->side / 2, middle, middle);
+  sqlite3_str_appendf(
+      l->out,
+      "<g fill=\"#57606a\"><text x=\"%d\" y=\"42\" text-anchor=\"middle\">key</text>"
+      "<text x=\"14\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 14 %d)\">"
+      "query</text></g>\n",
+      l->left + l->side / 2, middle, middle);
 }
 
 /* ---- Layout -------------------------------------------------------------- */

@@ -60,8 +60,8 @@ double largest_difference(const float *a, const float *b, size_t count) {
   return largest;
 }
 
-void assert_close(const char *what, const float *a, const float *b, size_t count,
-                  double tolerance, double *worst) {
+void assert_close(const char *what, const float *a, const float *b, size_t count, double tolerance,
+                  double *worst) {
   double difference = largest_difference(a, b, count);
   if (worst != NULL && difference > *worst) *worst = difference;
   if (!(difference <= tolerance))

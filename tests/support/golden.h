@@ -36,8 +36,8 @@ double largest_difference(const float *a, const float *b, size_t count);
 
 /* Ends the test when the difference exceeds `tolerance`; keeps the largest seen
 ** in *worst, which may be NULL. */
-void assert_close(const char *what, const float *a, const float *b, size_t count,
-                  double tolerance, double *worst);
+void assert_close(const char *what, const float *a, const float *b, size_t count, double tolerance,
+                  double *worst);
 
 /* Ends the test with the error's text when status is not BERT_OK. */
 void assert_ok(bert_status status, const bert_error *error);

@@ -62,8 +62,7 @@ void scratch_remove(const char *directory, const char *name) {
   run("rm '%s/%s'", directory, name);
 }
 
-void scratch_replace(const char *directory, const char *name, const char *from,
-                     const char *to) {
+void scratch_replace(const char *directory, const char *name, const char *from, const char *to) {
   size_t size, cut = strlen(from), put = strlen(to);
   char *bytes = scratch_read(directory, name, &size);
   char *at = memmem(bytes, size, from, cut);

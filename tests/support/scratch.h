@@ -18,7 +18,6 @@ void scratch_remove(const char *directory, const char *name);
 
 /* Puts `to` in the place of the first `from`; sizes may differ. Ends the test
 ** when `from` is not there. */
-void scratch_replace(const char *directory, const char *name, const char *from,
-                     const char *to);
+void scratch_replace(const char *directory, const char *name, const char *from, const char *to);
 
 #endif

@@ -55,11 +55,17 @@ static void refuses_change(const char *directory, const char *file, const char *
 
 /* ---- Missing and cut files ---------------------------------------------- */
 
-static const char *const files[] = {
-    "config.json",         "model.safetensors",   "tokenizer.json",
-    "modules.json",        "1_Pooling/config.json", "2_Dense/config.json",
-    "2_Dense/model.safetensors", "tokenizer_config.json", "config_sentence_transformers.json",
-    "sentence_bert_config.json", "vocab.txt"};
+static const char *const files[] = {"config.json",
+                                    "model.safetensors",
+                                    "tokenizer.json",
+                                    "modules.json",
+                                    "1_Pooling/config.json",
+                                    "2_Dense/config.json",
+                                    "2_Dense/model.safetensors",
+                                    "tokenizer_config.json",
+                                    "config_sentence_transformers.json",
+                                    "sentence_bert_config.json",
+                                    "vocab.txt"};
 enum { FILES = sizeof files / sizeof files[0], NEEDED = 7 };
 
 /* The first seven are needed, but for tokenizer.json, which vocab.txt can stand
@@ -73,8 +79,10 @@ static void each_missing_file_is_named_or_not_needed(void **state) {
     bert_status status = try_model(copy, &error);
     int optional = i >= NEEDED || strcmp(files[i], "tokenizer.json") == 0 ||
                    strcmp(files[i], "modules.json") == 0;
-    if (optional) assert_ok(status, &error);
-    else expect_refusal(copy, BERT_IO, strchr(files[i], '/') ? strchr(files[i], '/') + 1 : files[i]);
+    if (optional)
+      assert_ok(status, &error);
+    else
+      expect_refusal(copy, BERT_IO, strchr(files[i], '/') ? strchr(files[i], '/') + 1 : files[i]);
     scratch_free(copy);
   }
 }
@@ -109,8 +117,8 @@ static void each_file_cut_short_is_refused(void **state) {
         continue;
       }
       if (status != BERT_INVALID || strstr(error.text, files[i]) == NULL)
-        fail_msg("%s cut to %zu of %zu bytes: status %d, \"%s\"", files[i], size * place / 20,
-                 size, (int)status, error.text);
+        fail_msg("%s cut to %zu of %zu bytes: status %d, \"%s\"", files[i], size * place / 20, size,
+                 (int)status, error.text);
     }
     free(bytes);
     scratch_free(copy);
@@ -130,8 +138,8 @@ static void sizes_that_contradict_the_tensors(void **state) {
   (void)state;
   refuses_change(PLAIN, "config.json", "\"hidden_size\": 32", "\"hidden_size\": 64", BERT_INVALID,
                  "embeddings.word_embeddings.weight");
-  refuses_change(PLAIN, "config.json", "\"vocab_size\": 1200", "\"vocab_size\": 1201",
-                 BERT_INVALID, "[1200, 32]");
+  refuses_change(PLAIN, "config.json", "\"vocab_size\": 1200", "\"vocab_size\": 1201", BERT_INVALID,
+                 "[1200, 32]");
   refuses_change(PLAIN, "config.json", "\"intermediate_size\": 100", "\"intermediate_size\": 99",
                  BERT_INVALID, "intermediate.dense");
   refuses_change(PLAIN, "config.json", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 4",
@@ -152,7 +160,7 @@ static void sizes_that_contradict_the_tensors(void **state) {
 
 static void sizes_without_sense(void **state) {
   (void)state;
-  static const char *const values[] = {"-1", "1e99", "9223372036854775808", "\"32\"", "32.5",
+  static const char *const values[] = {"-1",   "1e99", "9223372036854775808", "\"32\"", "32.5",
                                        "[32]", "true"};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
     char to[60];
@@ -181,8 +189,8 @@ static void a_module_outside_the_directory(void **state) {
   (void)state;
   refuses_change(DENSE, "modules.json", "\"path\": \"2_Dense\"", "\"path\": \"../2_Dense\"",
                  BERT_INVALID, "../2_Dense");
-  refuses_change(DENSE, "modules.json", "\"path\": \"2_Dense\"", "\"path\": \"/etc\"",
-                 BERT_INVALID, "/etc");
+  refuses_change(DENSE, "modules.json", "\"path\": \"2_Dense\"", "\"path\": \"/etc\"", BERT_INVALID,
+                 "/etc");
 }
 
 static void ids_outside_the_embedding_table(void **state) {
@@ -194,10 +202,11 @@ static void ids_outside_the_embedding_table(void **state) {
 
 static void headers_that_lie(void **state) {
   (void)state;
-  static const unsigned char lengths[][8] = {
-      {0, 0, 0, 0, 0, 0, 0, 0x80}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-      {0, 0, 0, 0, 0, 0, 0, 0},    {0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0},
-      {3, 0, 0, 0, 0, 0, 0, 0}};
+  static const unsigned char lengths[][8] = {{0, 0, 0, 0, 0, 0, 0, 0x80},
+                                             {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+                                             {0, 0, 0, 0, 0, 0, 0, 0},
+                                             {0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0},
+                                             {3, 0, 0, 0, 0, 0, 0, 0}};
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
     size_t size;
     char *copy = scratch_copy(PLAIN), *bytes = scratch_read(copy, "model.safetensors", &size);
