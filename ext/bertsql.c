@@ -38,10 +38,10 @@ struct connection {
   int owners;
   int complete; /* every function and table is registered */
   settings settings;
-  loaded_model *models; /* in the order of loading */
+  loaded_model *models;        /* in the order of loading */
   struct kept_pass *kept_pass; /* the last one looked into */
-  int64_t polled_at;    /* nanoseconds, when `interrupted` was last asked */
-  connection *next;     /* in process.connections */
+  int64_t polled_at;           /* nanoseconds, when `interrupted` was last asked */
+  connection *next;            /* in process.connections */
 };
 
 /* What all connections of the process share, behind `lock`. */
@@ -279,14 +279,13 @@ static int register_functions(connection *c, const function_entry *f, const char
 }
 
 static int register_everything(connection *c, const char **failed) {
-  static const function_entry *const functions[] = {functions_model, functions_settings,
-                                                    functions_embed, functions_vector,
-                                                    functions_attention,
-                                                    functions_pictures, functions_html};
-  static const table_function *const tables[] = {&table_models, &table_tokens, &table_chunks,
-                                                 &table_hidden, &table_embed_rows,
-                                                 &table_attn_weights, &table_attn_heads,
-                                                 &table_attn_rollout, &table_attn_neurons};
+  static const function_entry *const functions[] = {
+      functions_model,     functions_settings, functions_embed, functions_vector,
+      functions_attention, functions_pictures, functions_html};
+  static const table_function *const tables[] = {
+      &table_models,     &table_tokens,       &table_chunks,
+      &table_hidden,     &table_embed_rows,   &table_attn_weights,
+      &table_attn_heads, &table_attn_rollout, &table_attn_neurons};
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     int rc = register_functions(c, functions[i], failed);
     if (rc != SQLITE_OK) return rc;

@@ -81,7 +81,7 @@ const char *interrupt_method(void);
 ** so that bert_unload in the middle of a query takes nothing away from it. */
 typedef struct loaded_model {
   char *name;
-  char *source;          /* as it was given to bert_load */
+  char *source; /* as it was given to bert_load */
   bert_model *model;
   bert_encoder *encoder;
   int is_default;
@@ -94,24 +94,22 @@ typedef struct loaded_model {
 ** BERT_ARGUMENT lists the names there are; without any model the error says
 ** the three ways to one. The default model answers to its own name too, before
 ** anything is loaded. */
-bert_status registry_find(connection *c, const char *name, loaded_model **out,
-                          bert_error *error);
+bert_status registry_find(connection *c, const char *name, loaded_model **out, bert_error *error);
 bert_status registry_load(connection *c, const char *source, const char *name,
-                          const bert_open_options *open, loaded_model **out,
-                          bert_error *error);
+                          const bert_open_options *open, loaded_model **out, bert_error *error);
 bert_status registry_unload(connection *c, const char *name, bert_error *error);
-loaded_model *registry_first(connection *c); /* in the order of loading */
+loaded_model *registry_first(connection *c);           /* in the order of loading */
 void registry_set_threads(connection *c, int threads); /* of every encoder */
-void registry_clear(connection *c);          /* when the connection closes */
-loaded_model **connection_models(connection *c); /* bertsql.c keeps the list */
+void registry_clear(connection *c);                    /* when the connection closes */
+loaded_model **connection_models(connection *c);       /* bertsql.c keeps the list */
 void loaded_model_hold(loaded_model *m);
-void loaded_model_drop(loaded_model *m);     /* NULL is allowed */
+void loaded_model_drop(loaded_model *m); /* NULL is allowed */
 
 /* ---- settings.c -------------------------------------------------------- */
 
 typedef struct settings {
-  int threads;   /* 0: one per core */
-  int progress;  /* 1: a line on stderr during long work */
+  int threads;  /* 0: one per core */
+  int progress; /* 1: a line on stderr during long work */
 } settings;
 
 settings *connection_settings(connection *c);
@@ -134,7 +132,7 @@ typedef enum option_type {
 typedef struct option_spec {
   const char *key;
   option_type type;
-  size_t offset;       /* of the field in the target struct */
+  size_t offset; /* of the field in the target struct */
   double low, high;
   const char *choices;
 } option_spec;
@@ -146,9 +144,8 @@ typedef struct options options;
 ** `target`, whose fields hold the defaults. `function` names the SQL function
 ** in errors: no JSON, no object, an unknown key (lists those that exist), a
 ** wrong type or range. *out is freed with options_free, NULL included. */
-bert_status options_parse(const char *function, sqlite3_value *value,
-                          const option_spec *specs, size_t count, void *target,
-                          options **out, bert_error *error);
+bert_status options_parse(const char *function, sqlite3_value *value, const option_spec *specs,
+                          size_t count, void *target, options **out, bert_error *error);
 void options_free(options *o);
 
 /* ---- results.c --------------------------------------------------------- */
@@ -228,8 +225,8 @@ typedef struct embed_settings {
 
 /* Reads prompt, kind, dims, normalize, pooling, truncate, max_tokens and model
 ** into *out, to be cleared whatever the outcome; errors as options_parse. */
-bert_status embed_settings_read(const char *function, sqlite3_value *value,
-                                embed_settings *out, bert_error *error);
+bert_status embed_settings_read(const char *function, sqlite3_value *value, embed_settings *out,
+                                bert_error *error);
 void embed_settings_clear(embed_settings *s);
 
 /* Adds to a BERT_TOO_LONG what can be done about it in SQL; leaves other errors. */
@@ -241,7 +238,7 @@ void embed_error_explain(const loaded_model *m, const bert_embed_options *how, b
 typedef struct function_entry {
   const char *name;
   int min_args, max_args;
-  int flags;    /* besides SQLITE_UTF8 */
+  int flags; /* besides SQLITE_UTF8 */
   void (*call)(sqlite3_context *context, int argc, sqlite3_value **argv);
   int gives_subtype; /* registers with SQLITE_RESULT_SUBTYPE where known */
 } function_entry;
@@ -296,8 +293,7 @@ typedef struct table_function {
   bert_status (*next)(void *cursor, bert_error *error); /* to the next row */
   int (*at_end)(const void *cursor);
   /* Result `column`, counted over visible, then hidden columns. */
-  bert_status (*column)(void *cursor, sqlite3_context *context, int column,
-                        bert_error *error);
+  bert_status (*column)(void *cursor, sqlite3_context *context, int column, bert_error *error);
   /* Which row of all the call has this is, counted from 0. NULL where start
   ** leaves none out. */
   sqlite3_int64 (*row)(const void *cursor);
@@ -328,22 +324,23 @@ typedef struct text_options {
   int max_tokens;     /* 0: the model's own */
 } text_options;
 
-#define TEXT_OPTIONS                                                              \
-  {"model", OPTION_TEXT, offsetof(text_options, model), 0, 0, NULL},              \
-      {"text_b", OPTION_TEXT, offsetof(text_options, text_b), 0, 0, NULL},        \
-      {"max_tokens", OPTION_INT, offsetof(text_options, max_tokens), 1, INT_MAX, NULL}
+#define TEXT_OPTIONS                                                                               \
+  {"model", OPTION_TEXT, offsetof(text_options, model), 0, 0, NULL},                               \
+      {"text_b", OPTION_TEXT, offsetof(text_options, text_b), 0, 0, NULL}, {                       \
+    "max_tokens", OPTION_INT, offsetof(text_options, max_tokens), 1, INT_MAX, NULL                 \
+  }
 
 /* A text, or a pair, with its tokens. */
 typedef struct tokenized {
-  loaded_model *model;  /* held */
-  bert_text texts[2];   /* by segment; borrowed from value and options */
+  loaded_model *model; /* held */
+  bert_text texts[2];  /* by segment; borrowed from value and options */
   bert_tokens *tokens;
 } tokenized;
 
 /* Tokenizes a text that is not NULL. `only_used` leaves out what the model does
 ** not see. *out is to be cleared whatever the outcome. */
-bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o,
-                           int only_used, tokenized *out, bert_error *error);
+bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o, int only_used,
+                           tokenized *out, bert_error *error);
 void tokenized_clear(tokenized *t); /* may be called twice */
 
 /* Makes the vocabulary's string of token `row` the result. */
@@ -375,8 +372,7 @@ typedef struct embed_row {
 ** that begins with `what` and ends when the batch is freed.
 ** Errors: BERT_ARGUMENT as bert_embed_dim, BERT_NOMEM. */
 bert_status embed_batch_create(connection *c, loaded_model *model, const char *what,
-                               const bert_embed_options *how, embed_batch **out,
-                               bert_error *error);
+                               const bert_embed_options *how, embed_batch **out, bert_error *error);
 void embed_batch_free(embed_batch *b); /* NULL is allowed */
 int embed_batch_dim(const embed_batch *b);
 

@@ -88,8 +88,8 @@ bert_status value_name_only(sqlite3_value *value, const char *instead, const cha
                             bert_error *error) {
   bert_status status = value_name(value, name, error);
   if (status != BERT_OK || *name == NULL || (*name)[0] != '{') return status;
-  return error_set(error, BERT_ARGUMENT, "the second argument is a name, and cannot begin with {; %s",
-                   instead);
+  return error_set(error, BERT_ARGUMENT,
+                   "the second argument is a name, and cannot begin with {; %s", instead);
 }
 
 /* ---- Vectors as arguments ---------------------------------------------- */

@@ -214,7 +214,8 @@ static void test_config_refuses(void **state) {
   }
   bert_error error = {0};
   scratch_remove(directory, "config.json");
-  expect(config_read(directory, &c, &error), BERT_IO, &error, "is no model directory: it has no config.json");
+  expect(config_read(directory, &c, &error), BERT_IO, &error,
+         "is no model directory: it has no config.json");
   assert_int_equal(config_read(directory, &c, NULL), BERT_IO);
   scratch_free(directory);
 }

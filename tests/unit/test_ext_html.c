@@ -76,22 +76,21 @@ static void neurons_are_as_many_as_asked_for(void **state) {
                                          {"head", "4|1|7|1|1|1"},
                                          {"none", "0|0|0|0|0|NULL"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char *sql =
-        sqlite3_mprintf(DATA(
-                            "attn_html('time flies', "
-                            "'{\"layer\":4,\"head\":7,\"neurons\":\"%s\"}')") "SELECT v ->> "
-                                                                              "'first_layer', v "
-                                                                              "->> 'layers', v ->> "
-                                                                              "'first_head', v ->> "
-                                                                              "'heads', "
-                                                                              "json_array_length(v,"
-                                                                              " '$.data'), "
-                                                                              "json_array_length(v,"
-                                                                              " '$.data[0]') FROM "
-                                                                              "(SELECT data -> "
-                                                                              "'$.runs[0].vectors' "
-                                                                              "AS v FROM j)",
-                        cases[i][0]);
+    char *sql = sqlite3_mprintf(
+        DATA("attn_html('time flies', "
+             "'{\"layer\":4,\"head\":7,\"neurons\":\"%s\"}')") "SELECT v ->> "
+                                                               "'first_layer', v "
+                                                               "->> 'layers', v ->> "
+                                                               "'first_head', v ->> "
+                                                               "'heads', "
+                                                               "json_array_length(v,"
+                                                               " '$.data'), "
+                                                               "json_array_length(v,"
+                                                               " '$.data[0]') FROM "
+                                                               "(SELECT data -> "
+                                                               "'$.runs[0].vectors' "
+                                                               "AS v FROM j)",
+        cases[i][0]);
     assert_answer(*state, sql, cases[i][1]);
     sqlite3_free(sql);
   }

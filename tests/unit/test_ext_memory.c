@@ -128,8 +128,10 @@ static void every_allocation_of_a_function_may_fail(void **state) {
       {"SELECT attn_weights('an unaffable fly', 5, 11, '{\"words\":true,\"special\":false,"
        "\"renormalize\":true,\"text_b\":\"b\",\"temperature\":2,\"format\":\"blob\"}')",
        OTHER_TEXT},
-      {"SELECT length(attn_html('fly', '{\"compare_text\":\"unaffable\",\"title\":\"t\"}'))", OTHER_TEXT},
-      {"SELECT self_attention('[[1,2],[3,4]]', '{\"w_q\":[[1],[2]],\"w_k\":[[1],[2]],\"mask\":[1,0],"
+      {"SELECT length(attn_html('fly', '{\"compare_text\":\"unaffable\",\"title\":\"t\"}'))",
+       OTHER_TEXT},
+      {"SELECT self_attention('[[1,2],[3,4]]', "
+       "'{\"w_q\":[[1],[2]],\"w_k\":[[1],[2]],\"mask\":[1,0],"
        "\"causal\":true,\"scale\":2}')",
        NULL},
       {"SELECT self_attention('[[1,2],[3,4]]'), positional_encoding(3, 3)", NULL}};
@@ -144,14 +146,20 @@ static void every_allocation_of_a_function_may_fail(void **state) {
 /* Errors, too, are made without memory: the answer is the error or NOMEM. */
 static void every_allocation_of_an_error_may_fail(void **state) {
   (void)state;
-  static const char *const statements[] = {
-      "SELECT bert_embed('x', 'nobody')", "SELECT bert_embed('x', 'm', '{\"dim\": 1}')",
-      "SELECT bert_dot('[1,2]', '[1]')", "SELECT bert_load('models/nowhere')",
-      "SELECT bert_set('threads', -1)", "SELECT bert_vector(x'0000803f')",
-      "SELECT bert_set('speed', 1)", "SELECT attn_weights('x', 0, 99)",
-      "SELECT attn_weights('x', NULL, 0)", "SELECT attn_html('x', '{\"layer\":9}')",
-      "SELECT attn_html('x', '{\"bits\":9}')", "SELECT self_attention('[[1],[1,2]]')",
-      "SELECT self_attention('[[1]]', '{\"mask\":[[0]]}')", "SELECT positional_encoding(0, 1)"};
+  static const char *const statements[] = {"SELECT bert_embed('x', 'nobody')",
+                                           "SELECT bert_embed('x', 'm', '{\"dim\": 1}')",
+                                           "SELECT bert_dot('[1,2]', '[1]')",
+                                           "SELECT bert_load('models/nowhere')",
+                                           "SELECT bert_set('threads', -1)",
+                                           "SELECT bert_vector(x'0000803f')",
+                                           "SELECT bert_set('speed', 1)",
+                                           "SELECT attn_weights('x', 0, 99)",
+                                           "SELECT attn_weights('x', NULL, 0)",
+                                           "SELECT attn_html('x', '{\"layer\":9}')",
+                                           "SELECT attn_html('x', '{\"bits\":9}')",
+                                           "SELECT self_attention('[[1],[1,2]]')",
+                                           "SELECT self_attention('[[1]]', '{\"mask\":[[0]]}')",
+                                           "SELECT positional_encoding(0, 1)"};
   long before = blocks;
   sqlite3 *db = sqldb_open(NULL);
   assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");

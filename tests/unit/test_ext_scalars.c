@@ -43,28 +43,30 @@ static int close_db(void **state) {
 /* Flags: 0x800 deterministic, 0x200000 innocuous, 0x80000 direct only. */
 static void every_function_is_registered(void **state) {
   (void)state;
-  assert_answer(db,
-                "SELECT name, group_concat(narg), (flags & 0x800) <> 0, (flags & 0x200000) <> 0, "
-                "(flags & 0x80000) <> 0 FROM (SELECT * FROM pragma_function_list WHERE name LIKE "
-                "'bert%' OR name LIKE 'attn%' OR name IN ('self_attention', "
-                "'positional_encoding') ORDER BY name, narg) GROUP BY name",
-                "attn_heatmap|3,4|1|1|0\nattn_html|1,2|1|1|0\nattn_svg|3,4|1|1|0\n"
-                "attn_weights|3,4|1|1|0\nbert_cosine|2|1|1|0\nbert_dot|2|1|1|0\nbert_embed|1,2,3|1|1|0\n"
-                "bert_info|0|0|1|0\nbert_is_truncated|1,2|1|1|0\nbert_json|1|1|1|0\n"
-                "bert_l2|2|1|1|0\nbert_load|1,2,3|0|0|1\nbert_set|2|0|0|1\n"
-                "bert_similarity|2,3|1|1|0\nbert_token_count|1,2|1|1|0\nbert_unload|1|0|0|1\n"
-                "bert_vector|1|1|1|0\nbert_version|0|1|1|0\npositional_encoding|2|1|1|0\n"
-                "self_attention|1,2|1|1|0");
+  assert_answer(
+      db,
+      "SELECT name, group_concat(narg), (flags & 0x800) <> 0, (flags & 0x200000) <> 0, "
+      "(flags & 0x80000) <> 0 FROM (SELECT * FROM pragma_function_list WHERE name LIKE "
+      "'bert%' OR name LIKE 'attn%' OR name IN ('self_attention', "
+      "'positional_encoding') ORDER BY name, narg) GROUP BY name",
+      "attn_heatmap|3,4|1|1|0\nattn_html|1,2|1|1|0\nattn_svg|3,4|1|1|0\n"
+      "attn_weights|3,4|1|1|0\nbert_cosine|2|1|1|0\nbert_dot|2|1|1|0\nbert_embed|1,2,3|1|1|0\n"
+      "bert_info|0|0|1|0\nbert_is_truncated|1,2|1|1|0\nbert_json|1|1|1|0\n"
+      "bert_l2|2|1|1|0\nbert_load|1,2,3|0|0|1\nbert_set|2|0|0|1\n"
+      "bert_similarity|2,3|1|1|0\nbert_token_count|1,2|1|1|0\nbert_unload|1|0|0|1\n"
+      "bert_vector|1|1|1|0\nbert_version|0|1|1|0\npositional_encoding|2|1|1|0\n"
+      "self_attention|1,2|1|1|0");
 }
 
 static void info_is_json(void **state) {
   (void)state;
-  assert_answer(db,
-                "SELECT json_extract(i, '$.version') = bert_version(), "
-                "json_extract(i, '$.sqlite') = sqlite_version(), json_extract(i, '$.models'), "
-                "json_extract(i, '$.cores') > 0, json_type(i, '$.kernels'), "
-                "json_type(i, '$.compiler'), subtype_of(bert_info()) FROM (SELECT bert_info() AS i)",
-                "1|1|[]|1|text|text|74");
+  assert_answer(
+      db,
+      "SELECT json_extract(i, '$.version') = bert_version(), "
+      "json_extract(i, '$.sqlite') = sqlite_version(), json_extract(i, '$.models'), "
+      "json_extract(i, '$.cores') > 0, json_type(i, '$.kernels'), "
+      "json_type(i, '$.compiler'), subtype_of(bert_info()) FROM (SELECT bert_info() AS i)",
+      "1|1|[]|1|text|text|74");
   assert_runs(db, "SELECT bert_load('" MODEL "', 'a\"\\' || char(1))");
   assert_answer(db, "SELECT json_extract(bert_info(), '$.models[0]') = 'a\"\\' || char(1)", "1");
 }
@@ -78,8 +80,9 @@ static void loading_gives_a_name(void **state) {
   assert_answer(db, "SELECT bert_load('" MODEL "///', NULL, NULL)", "all-MiniLM-L6-v2");
   assert_answer(db, "SELECT bert_load('" MODEL "', 'other')", "other");
   assert_answer(db, "SELECT bert_load('" MODEL "', 'private', '{\"copy\": true}')", "private");
-  assert_answer(db, "SELECT bert_embed('x', 'other') = bert_embed('x'), "
-                    "bert_embed('x', 'private') = bert_embed('x')",
+  assert_answer(db,
+                "SELECT bert_embed('x', 'other') = bert_embed('x'), "
+                "bert_embed('x', 'private') = bert_embed('x')",
                 "1|1");
   assert_error(db, "SELECT bert_load('" MODEL "', 'other', '{\"copy\": true}')",
                "bert_load: the name \"other\" is taken");
@@ -146,9 +149,10 @@ static void any_value_is_a_text(void **state) {
   (void)state;
   assert_answer(db, "SELECT bert_embed(NULL), bert_embed(NULL, 'nobody')", "NULL|NULL");
   assert_answer(db, "SELECT length(bert_embed('')), length(bert_embed(x''))", "1536|1536");
-  assert_answer(db, "SELECT bert_embed(42) = bert_embed('42'), "
-                    "bert_embed(2.5) = bert_embed('2.5'), "
-                    "bert_embed(x'6162') = bert_embed('ab'), bert_embed(x'') = bert_embed('')",
+  assert_answer(db,
+                "SELECT bert_embed(42) = bert_embed('42'), "
+                "bert_embed(2.5) = bert_embed('2.5'), "
+                "bert_embed(x'6162') = bert_embed('ab'), bert_embed(x'') = bert_embed('')",
                 "1|1|1|1");
   assert_answer(db, "SELECT bert_token_count('a' || char(0) || ' b') > bert_token_count('a')", "1");
   assert_answer(db, "SELECT bert_embed(x'61ff62') = bert_embed(x'61efbfbd62')", "1");
@@ -158,28 +162,35 @@ static void any_value_is_a_text(void **state) {
 static void embeddings_are_vectors(void **state) {
   (void)state;
   assert_answer(db, "SELECT subtype_of(bert_embed('x')), typeof(bert_embed('x'))", "223|blob");
-  assert_answer(db, "SELECT abs(bert_dot(e, e) - 1) < 1e-6 FROM "
-                    "(SELECT bert_embed('time flies like an arrow') AS e)",
+  assert_answer(db,
+                "SELECT abs(bert_dot(e, e) - 1) < 1e-6 FROM "
+                "(SELECT bert_embed('time flies like an arrow') AS e)",
                 "1");
 }
 
 static void options_change_embeddings(void **state) {
   (void)state;
   assert_answer(db, "SELECT length(bert_embed('x', NULL, '{\"dims\": 10}'))", "40");
-  assert_answer(db, "SELECT bert_embed('b', NULL, '{\"prompt\": \"a \"}') = bert_embed('a b')", "1");
+  assert_answer(db, "SELECT bert_embed('b', NULL, '{\"prompt\": \"a \"}') = bert_embed('a b')",
+                "1");
   assert_answer(db, "SELECT bert_embed('b', NULL, '{\"kind\": \"query\"}') = bert_embed('b')", "1");
-  assert_answer(db, "SELECT bert_embed('b', NULL, '{\"pooling\": \"cls\"}') = bert_embed('b')", "0");
-  assert_answer(db, "SELECT abs(bert_dot(e, e) - 1) > 0.1 FROM (SELECT bert_embed('x', NULL, "
-                    "'{\"normalize\": false}') AS e)",
+  assert_answer(db, "SELECT bert_embed('b', NULL, '{\"pooling\": \"cls\"}') = bert_embed('b')",
+                "0");
+  assert_answer(db,
+                "SELECT abs(bert_dot(e, e) - 1) > 0.1 FROM (SELECT bert_embed('x', NULL, "
+                "'{\"normalize\": false}') AS e)",
                 "1");
-  assert_answer(db, "SELECT bert_embed('a b c d e', NULL, '{\"max_tokens\": 4}') = "
-                    "bert_embed('a b')",
+  assert_answer(db,
+                "SELECT bert_embed('a b c d e', NULL, '{\"max_tokens\": 4}') = "
+                "bert_embed('a b')",
                 "1");
-  assert_answer(db, "SELECT bert_embed('x', NULL, '{\"dims\": null, \"model\": null}') = "
-                    "bert_embed('x')",
+  assert_answer(db,
+                "SELECT bert_embed('x', NULL, '{\"dims\": null, \"model\": null}') = "
+                "bert_embed('x')",
                 "1");
-  assert_answer(db, "SELECT bert_embed('x', 'all-MiniLM-L6-v2', "
-                    "'{\"model\": \"all-MiniLM-L6-v2\"}') = bert_embed('x')",
+  assert_answer(db,
+                "SELECT bert_embed('x', 'all-MiniLM-L6-v2', "
+                "'{\"model\": \"all-MiniLM-L6-v2\"}') = bert_embed('x')",
                 "1");
 }
 
@@ -228,11 +239,13 @@ static void options_are_strict(void **state) {
 static void long_texts_are_cut_or_refused(void **state) {
   (void)state;
   assert_runs(db, "CREATE TABLE long AS SELECT replace(hex(zeroblob(5000)), '00', 'word ') AS t");
-  assert_answer(db, "SELECT length(bert_embed(t)), bert_is_truncated(t), bert_token_count(t) "
-                    "FROM long",
+  assert_answer(db,
+                "SELECT length(bert_embed(t)), bert_is_truncated(t), bert_token_count(t) "
+                "FROM long",
                 "1536|1|5002");
-  assert_answer(db, "SELECT bert_is_truncated('short'), bert_token_count('short'), "
-                    "bert_token_count(''), bert_token_count(NULL), bert_is_truncated(NULL)",
+  assert_answer(db,
+                "SELECT bert_is_truncated('short'), bert_token_count('short'), "
+                "bert_token_count(''), bert_token_count(NULL), bert_is_truncated(NULL)",
                 "0|3|2|NULL|NULL");
   assert_error(db, "SELECT bert_embed(t, NULL, '{\"truncate\": \"error\"}') FROM long",
                "longer than 256 tokens; raise max_tokens (up to 512), cut it with bert_chunks");
@@ -245,12 +258,14 @@ static void long_texts_are_cut_or_refused(void **state) {
 
 static void similarity_is_the_cosine(void **state) {
   (void)state;
-  assert_answer(db, "SELECT abs(bert_similarity('a cat', 'a kitten') - "
-                    "bert_cosine(bert_embed('a cat'), bert_embed('a kitten'))) < 1e-6",
+  assert_answer(db,
+                "SELECT abs(bert_similarity('a cat', 'a kitten') - "
+                "bert_cosine(bert_embed('a cat'), bert_embed('a kitten'))) < 1e-6",
                 "1");
   assert_answer(db, "SELECT bert_similarity(NULL, 'x'), bert_similarity('x', NULL)", "NULL|NULL");
-  assert_answer(db, "SELECT bert_similarity('a cat', 'a kitten') > "
-                    "bert_similarity('a cat', 'tax law')",
+  assert_answer(db,
+                "SELECT bert_similarity('a cat', 'a kitten') > "
+                "bert_similarity('a cat', 'tax law')",
                 "1");
   assert_error(db, "SELECT bert_similarity('a', 'b', '{\"dims\": 0}')", "bert_similarity: option");
 }
@@ -262,21 +277,26 @@ static void caches_do_not_mix_rows(void **state) {
                   "('one', 'two', '{\"dims\": 8}'), ('three', NULL, '{\"dims\": 9}'),"
                   "('four', 'one', NULL), ('five', 'five', '{\"dims\": 10}')");
   assert_answer(db, "SELECT length(bert_embed(a, NULL, o)) FROM t", "32\n36\n1536\n40");
-  assert_answer(db, "SELECT count(*) FROM t WHERE abs(bert_similarity(a, b, o) - "
-                    "bert_cosine(bert_embed(a, NULL, o), bert_embed(b, NULL, o))) < 1e-6",
+  assert_answer(db,
+                "SELECT count(*) FROM t WHERE abs(bert_similarity(a, b, o) - "
+                "bert_cosine(bert_embed(a, NULL, o), bert_embed(b, NULL, o))) < 1e-6",
                 "3");
-  assert_answer(db, "SELECT count(*) FROM t WHERE abs(bert_similarity(a, 'one', o) - "
-                    "bert_cosine(bert_embed(a, NULL, o), bert_embed('one', NULL, o))) < 1e-6",
+  assert_answer(db,
+                "SELECT count(*) FROM t WHERE abs(bert_similarity(a, 'one', o) - "
+                "bert_cosine(bert_embed(a, NULL, o), bert_embed('one', NULL, o))) < 1e-6",
                 "4");
-  assert_answer(db, "SELECT count(*) FROM t WHERE abs(bert_similarity('one', a, '{\"dims\":7}') - "
-                    "bert_cosine(bert_embed(a, NULL, '{\"dims\":7}'), "
-                    "bert_embed('one', NULL, '{\"dims\":7}'))) < 1e-6",
+  assert_answer(db,
+                "SELECT count(*) FROM t WHERE abs(bert_similarity('one', a, '{\"dims\":7}') - "
+                "bert_cosine(bert_embed(a, NULL, '{\"dims\":7}'), "
+                "bert_embed('one', NULL, '{\"dims\":7}'))) < 1e-6",
                 "4");
-  assert_answer(db, "SELECT count(*) FROM t WHERE abs(bert_similarity(a, 'one') - "
-                    "bert_cosine(bert_embed(a), bert_embed('one'))) < 1e-6",
+  assert_answer(db,
+                "SELECT count(*) FROM t WHERE abs(bert_similarity(a, 'one') - "
+                "bert_cosine(bert_embed(a), bert_embed('one'))) < 1e-6",
                 "4");
-  assert_answer(db, "SELECT bert_dot(v, '[1,2]') FROM (SELECT '[1,0]' AS v UNION ALL SELECT "
-                    "'[0,1]' UNION ALL SELECT bert_vector('[3,3]'))",
+  assert_answer(db,
+                "SELECT bert_dot(v, '[1,2]') FROM (SELECT '[1,0]' AS v UNION ALL SELECT "
+                "'[0,1]' UNION ALL SELECT bert_vector('[3,3]'))",
                 "1.0\n2.0\n9.0");
 }
 
@@ -284,17 +304,21 @@ static void caches_do_not_mix_rows(void **state) {
 
 static void vectors_are_measured(void **state) {
   (void)state;
-  assert_answer(db, "SELECT bert_cosine('[1, 2, 3]', '[2, 4, 6]'), bert_dot('[1, 2]', '[3, 4]'), "
-                    "bert_l2('[1, 2]', '[4, 6]')",
+  assert_answer(db,
+                "SELECT bert_cosine('[1, 2, 3]', '[2, 4, 6]'), bert_dot('[1, 2]', '[3, 4]'), "
+                "bert_l2('[1, 2]', '[4, 6]')",
                 "1.0|11.0|5.0");
-  assert_answer(db, "SELECT bert_dot(x'0000803f00000040', '[3, 4]'), "
-                    "bert_dot(substr(x'000000803f00000040', 2), bert_vector('[3, 4]'))",
+  assert_answer(db,
+                "SELECT bert_dot(x'0000803f00000040', '[3, 4]'), "
+                "bert_dot(substr(x'000000803f00000040', 2), bert_vector('[3, 4]'))",
                 "11.0|11.0");
-  assert_answer(db, "SELECT bert_cosine('[0, 0]', '[1, 2]'), bert_cosine(NULL, '[1]'), "
-                    "bert_dot('[1]', NULL), bert_l2(NULL, NULL), bert_cosine(NULL, 'junk')",
+  assert_answer(db,
+                "SELECT bert_cosine('[0, 0]', '[1, 2]'), bert_cosine(NULL, '[1]'), "
+                "bert_dot('[1]', NULL), bert_l2(NULL, NULL), bert_cosine(NULL, 'junk')",
                 "NULL|NULL|NULL|NULL|NULL");
-  assert_answer(db, "SELECT bert_dot(x'0000c07f', '[1]'), bert_l2(x'0000c07f', '[1]'), "
-                    "bert_cosine(x'0000c07f', '[1]')",
+  assert_answer(db,
+                "SELECT bert_dot(x'0000c07f', '[1]'), bert_l2(x'0000c07f', '[1]'), "
+                "bert_cosine(x'0000c07f', '[1]')",
                 "NULL|NULL|NULL");
 }
 
@@ -312,8 +336,9 @@ static void vectors_are_checked(void **state) {
 
 static void json_becomes_a_vector(void **state) {
   (void)state;
-  assert_answer(db, "SELECT hex(bert_vector('[1, 2.5, -3e-3]')), subtype_of(bert_vector('[1]')), "
-                    "bert_vector(NULL), bert_vector(CAST('[1]' AS BLOB)) = x'0000803f'",
+  assert_answer(db,
+                "SELECT hex(bert_vector('[1, 2.5, -3e-3]')), subtype_of(bert_vector('[1]')), "
+                "bert_vector(NULL), bert_vector(CAST('[1]' AS BLOB)) = x'0000803f'",
                 "0000803F00002040A69B44BB|223|NULL|1");
   assert_error(db, "SELECT bert_vector('[1, null]')", "bert_vector: element 1 is null");
   assert_error(db, "SELECT bert_vector('[[1]]')", "element 0 is an array");
@@ -328,9 +353,10 @@ static void json_becomes_a_vector(void **state) {
 
 static void vectors_become_json(void **state) {
   (void)state;
-  assert_answer(db, "SELECT bert_json(bert_vector('[1, 2.5, -0.1, 123456789, 1e-10]')), "
-                    "subtype_of(bert_json(x'00000000')), bert_json(NULL), "
-                    "json_array(bert_json(x'0000803f'))",
+  assert_answer(db,
+                "SELECT bert_json(bert_vector('[1, 2.5, -0.1, 123456789, 1e-10]')), "
+                "subtype_of(bert_json(x'00000000')), bert_json(NULL), "
+                "json_array(bert_json(x'0000803f'))",
                 "[1,2.5,-0.1,1.234568e+08,1e-10]|74|NULL|[[1]]");
   assert_error(db, "SELECT bert_json('[1]')", "bert_json: the argument must be a vector");
   assert_error(db, "SELECT bert_json(x'0000c07f')", "element 0 is NaN");
@@ -351,17 +377,20 @@ static void settings_are_kept(void **state) {
   unsetenv("BERTSQL_KERNELS");
   assert_runs(db, "CREATE TEMP TABLE one AS SELECT bert_embed('the same on any threads') AS e");
   assert_answer(db, "SELECT bert_set('threads', 2)", "2");
-  assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 5e-7 FROM one", "1");
+  assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 5e-7 FROM one",
+                "1");
   assert_answer(db, "SELECT bert_set('threads', NULL)", "0");
   assert_answer(db, "SELECT bert_set('kernels', 'scalar')", "scalar");
   assert_answer(db, "SELECT json_extract(bert_info(), '$.kernels')", "scalar");
-  assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 1e-5 FROM one", "1");
+  assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 1e-5 FROM one",
+                "1");
   assert_runs(db, "SELECT bert_set('kernels', NULL)");
 }
 
 static void settings_are_checked(void **state) {
   (void)state;
-  assert_error(db, "SELECT bert_set('threads', -1)", "threads must be an integer from 0 to 1024, not -1");
+  assert_error(db, "SELECT bert_set('threads', -1)",
+               "threads must be an integer from 0 to 1024, not -1");
   assert_error(db, "SELECT bert_set('threads', 1025)", "threads must be an integer");
   assert_error(db, "SELECT bert_set('threads', 'many')", "not the text 'many'");
   assert_error(db, "SELECT bert_set('progress', 2)", "progress must be an integer from 0 to 1");
@@ -375,16 +404,15 @@ static void settings_are_checked(void **state) {
 
 static void functions_work_in_a_schema(void **state) {
   (void)state;
-  assert_runs(db,
-              "PRAGMA trusted_schema = OFF;"
-              "CREATE TABLE d(id INTEGER PRIMARY KEY, body TEXT, emb BLOB,"
-              "  vec BLOB GENERATED ALWAYS AS (bert_embed(body)) STORED,"
-              "  CHECK (bert_token_count(body) < 20));"
-              "CREATE INDEX by_count ON d(bert_token_count(body));"
-              "CREATE TRIGGER d_insert AFTER INSERT ON d BEGIN"
-              "  UPDATE d SET emb = bert_embed(new.body) WHERE id = new.id; END;"
-              "CREATE VIEW v AS SELECT id, bert_embed(body) AS e FROM d;"
-              "INSERT INTO d(body) VALUES('a cat'), ('a dog'), (NULL), ('')");
+  assert_runs(db, "PRAGMA trusted_schema = OFF;"
+                  "CREATE TABLE d(id INTEGER PRIMARY KEY, body TEXT, emb BLOB,"
+                  "  vec BLOB GENERATED ALWAYS AS (bert_embed(body)) STORED,"
+                  "  CHECK (bert_token_count(body) < 20));"
+                  "CREATE INDEX by_count ON d(bert_token_count(body));"
+                  "CREATE TRIGGER d_insert AFTER INSERT ON d BEGIN"
+                  "  UPDATE d SET emb = bert_embed(new.body) WHERE id = new.id; END;"
+                  "CREATE VIEW v AS SELECT id, bert_embed(body) AS e FROM d;"
+                  "INSERT INTO d(body) VALUES('a cat'), ('a dog'), (NULL), ('')");
   assert_answer(db, "SELECT d.id, length(emb), emb IS vec, emb IS e FROM d JOIN v USING (id)",
                 "1|1536|1|1\n2|1536|1|1\n3|NULL|1|1\n4|1536|1|1");
   assert_answer(db, "SELECT id FROM d WHERE bert_token_count(body) = 2", "4");
@@ -408,11 +436,12 @@ static void utf16_databases_give_the_same(void **state) {
   sqlite3 *wide = sqldb_open(NULL);
   assert_runs(wide, "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(x);"
                     "INSERT INTO t VALUES('na\xc3\xafve caf\xc3\xa9 \xf0\x9f\x98\x80')");
-  char *narrow = sqldb_answer(db, "SELECT bert_embed('na\xc3\xafve caf\xc3\xa9 \xf0\x9f\x98\x80')",
-                              NULL);
+  char *narrow =
+      sqldb_answer(db, "SELECT bert_embed('na\xc3\xafve caf\xc3\xa9 \xf0\x9f\x98\x80')", NULL);
   assert_answer(wide, "SELECT bert_embed(x) FROM t", narrow);
-  assert_answer(wide, "SELECT bert_dot('[1,2]', '[3,4]'), "
-                      "length(bert_embed(x, NULL, '{\"dims\": 4}')) FROM t",
+  assert_answer(wide,
+                "SELECT bert_dot('[1,2]', '[3,4]'), "
+                "length(bert_embed(x, NULL, '{\"dims\": 4}')) FROM t",
                 "11.0|16");
   assert_error(wide, "SELECT bert_embed('x', 'nobody')", "no model \"nobody\"");
   sqlite3_free(narrow);

@@ -149,7 +149,8 @@ static void test_faults(void **state) {
       "SELECT q_token, k_token, weight, score FROM attn_weights('time flies', 0, 1)",
       "SELECT q_token, weight FROM attn_weights('an unaffable', 0, 1, '{\"words\":true,"
       "\"special\":false,\"renormalize\":true,\"text_b\":\"b\"}')",
-      "SELECT entropy, norm_mean, label FROM attn_heads('time', '{\"words\":true}') WHERE layer = 2",
+      "SELECT entropy, norm_mean, label FROM attn_heads('time', '{\"words\":true}') WHERE layer = "
+      "2",
       "SELECT k_token, weight FROM attn_rollout('time', '{\"special\":false}') WHERE layer = 1",
       "SELECT q, k, product FROM attn_neurons('time', 0, 0) WHERE q_pos = 0 AND k_pos = 1",
       "SELECT h.head, w.weight FROM attn_heads('a') h, attn_weights('b', h.layer, h.head) w WHERE "
