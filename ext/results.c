@@ -19,6 +19,25 @@ int result_code(bert_status status) {
   }
 }
 
+/* "function: text" from sqlite3_malloc64, valid UTF-8 whatever a path or name in
+** it holds: a host that decodes strictly would lose the whole message. NULL
+** without memory. */
+static char *error_text(const char *function, const bert_error *error) {
+  const unsigned char *bytes = (const unsigned char *)error->text;
+  sqlite3_str *out = sqlite3_str_new(NULL);
+  size_t size = strlen(error->text);
+  sqlite3_str_appendf(out, "%s: ", function);
+  for (size_t i = 0; i < size;) {
+    size_t n = utf8_character_size(bytes + i, size - i);
+    if (n == 0)
+      sqlite3_str_append(out, "\xEF\xBF\xBD", 3);
+    else
+      sqlite3_str_append(out, error->text + i, (int)n);
+    i += n > 0 ? n : 1;
+  }
+  return sqlite3_str_finish(out);
+}
+
 void result_error(sqlite3_context *context, const char *function, const bert_error *error) {
   if (error->status == BERT_NOMEM) {
     sqlite3_result_error_nomem(context);
@@ -28,16 +47,19 @@ void result_error(sqlite3_context *context, const char *function, const bert_err
     sqlite3_result_error_code(context, SQLITE_INTERRUPT);
     return;
   }
-  char text[sizeof error->text + 64];
-  sqlite3_snprintf((int)sizeof text, text, "%s: %s", function, error->text);
-  sqlite3_result_error(context, text, -1);
+  char *text = error_text(function, error);
+  if (text != NULL)
+    sqlite3_result_error(context, text, -1);
+  else
+    sqlite3_result_error_nomem(context);
+  sqlite3_free(text);
 }
 
 int vtab_error(sqlite3_vtab *table, const char *function, const bert_error *error) {
   int rc = result_code(error->status);
   if (rc != SQLITE_ERROR) return rc; /* SQLite has its own words for these */
   sqlite3_free(table->zErrMsg);
-  table->zErrMsg = sqlite3_mprintf("%s: %s", function, error->text);
+  table->zErrMsg = error_text(function, error);
   return table->zErrMsg != NULL ? rc : SQLITE_NOMEM;
 }
 

@@ -38,6 +38,13 @@ static int64_t modified_ns(const struct stat *s) {
 
 /* ---- Opening and reading ----------------------------------------------- */
 
+/* A snapshot of a hub cache is made of links; one whose file is gone must not
+** pass for a file that the model never had. */
+static int is_link(const char *path) {
+  struct stat s;
+  return lstat(path, &s) == 0 && S_ISLNK(s.st_mode);
+}
+
 /* Opens a regular file for reading; -1 with the error set. *missing, if asked
 ** for, says that there is no such file (the error is then not set). */
 static int open_regular(const char *path, int *missing, struct stat *s, bert_error *error) {
@@ -46,8 +53,13 @@ static int open_regular(const char *path, int *missing, struct stat *s, bert_err
   while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0) {
     int reason = errno;
-    if (missing != NULL && (reason == ENOENT || reason == ENOTDIR)) {
+    int dangling = reason == ENOENT && is_link(path);
+    if (missing != NULL && (reason == ENOENT || reason == ENOTDIR) && !dangling) {
       *missing = 1;
+      return -1;
+    }
+    if (dangling) {
+      error_set(error, BERT_IO, "cannot open %s: it is a link to a file that is not there", path);
       return -1;
     }
     error_set(error, BERT_IO, "cannot open %s: %s", path, strerror(reason));

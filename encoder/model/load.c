@@ -145,6 +145,7 @@ bert_status model_load(char *directory, int copy, bert_model **out, bert_error *
     model_free(m);
     return status;
   }
+  m->stamp = model_stamp(m);
   *out = m;
   return BERT_OK;
 }

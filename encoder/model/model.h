@@ -4,6 +4,7 @@
 **
 **   open.c      bert_open, bert_close: models shared within the process
 **   load.c      the files of one directory to a bert_model
+**   stamp.c     whether the files of a directory are still the same
 **   tokens.c    bert_tokenize and what belongs to tokens
 **   split.c     bert_split: chunks of a long text
 **   encoder.c   bert_encoder: settings and scratch memory
@@ -36,6 +37,7 @@ struct bert_model {
   struct bert_model *next;
   int owners;
   int copied;
+  uint64_t stamp; /* of the files it was read from */
   /* Immutable from here on. */
   char *directory;             /* absolute */
   char *transformer_directory; /* the one with config.json */
@@ -52,6 +54,12 @@ struct bert_model {
 ** after a failure. */
 bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error);
 void model_free(bert_model *model); /* NULL is allowed */
+
+/* ---- stamp.c ----------------------------------------------------------- */
+
+/* A number that changes when a file that the model is read from is changed,
+** replaced, removed or added: which file lies at each path, its size and time. */
+uint64_t model_stamp(const bert_model *model);
 
 /* ---- tokens.c ---------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ static void watch_forks(void) {
 static bert_model *find_open(const char *directory, int copied) {
   for (bert_model *m = open_models; m != NULL; m = m->next)
     if (m->copied == copied && strcmp(m->directory, directory) == 0 &&
-        bert_check(m, NULL) == BERT_OK)
+        m->stamp == model_stamp(m) && bert_check(m, NULL) == BERT_OK)
       return m;
   return NULL;
 }

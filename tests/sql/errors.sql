@@ -79,3 +79,5 @@ SELECT * FROM bert_embed_rows('SELECT nothing FROM nowhere');
 SELECT * FROM bert_embed_rows('');
 SELECT * FROM bert_embed_rows('SELECT 1, ?');
 SELECT 'still here', length(bert_embed('a'));
+-- A name that is not UTF-8 is shown as far as it can be.
+SELECT bert_embed('a', x'fffefd41');

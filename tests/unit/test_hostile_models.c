@@ -282,6 +282,42 @@ static void a_file_cut_while_mapped_is_noticed(void **state) {
   scratch_free(copy);
 }
 
+/* A model in use goes on as it was; who opens the directory anew gets what is
+** there now. */
+static void a_replaced_directory_is_another_model(void **state) {
+  (void)state;
+  static const char *const changed[] = {"tokenizer.json", "1_Pooling/config.json", "config.json",
+                                        "model.safetensors"};
+  for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+    size_t size;
+    char *copy = scratch_copy(PLAIN), *bytes = scratch_read(copy, changed[i], &size);
+    bert_error error = {BERT_OK, ""};
+    bert_model *before = NULL, *same = NULL, *after = NULL;
+    assert_ok(bert_open(copy, NULL, &before, &error), &error);
+    assert_ok(bert_open(copy, NULL, &same, &error), &error);
+    assert_ptr_equal(before, same);
+    scratch_remove(copy, changed[i]);
+    scratch_write(copy, changed[i], bytes, size);
+    assert_ok(bert_open(copy, NULL, &after, &error), &error);
+    assert_ptr_not_equal(before, after);
+    bert_close(before);
+    bert_close(same);
+    bert_close(after);
+    free(bytes);
+    scratch_free(copy);
+  }
+}
+
+static void links_to_nowhere_are_not_absent_files(void **state) {
+  (void)state;
+  char *copy = scratch_copy(DENSE), path[600];
+  snprintf(path, sizeof path, "%s/modules.json", copy);
+  scratch_remove(copy, "modules.json");
+  assert_int_equal(symlink("/nowhere/blob", path), 0);
+  expect_refusal(copy, BERT_IO, "a link to a file that is not there");
+  scratch_free(copy);
+}
+
 static void a_copied_file_may_change(void **state) {
   (void)state;
   char *copy = scratch_copy(PLAIN), path[600];
@@ -381,6 +417,8 @@ int main(void) {
       cmocka_unit_test(bytes_after_the_last_tensor),
       cmocka_unit_test(weights_that_are_no_numbers),
       cmocka_unit_test(a_file_cut_while_mapped_is_noticed),
+      cmocka_unit_test(a_replaced_directory_is_another_model),
+      cmocka_unit_test(links_to_nowhere_are_not_absent_files),
       cmocka_unit_test(a_copied_file_may_change),
       cmocka_unit_test(each_allocation_may_fail),
       cmocka_unit_test(opening_again_and_again_does_not_grow),
