@@ -223,7 +223,7 @@ static void options(void **state) {
       {"{\"text_b\":5}", "option \"text_b\" must be a string"},
       {"{\"max_tokens\":1}", "max_tokens"},
       {"{\"max_tokens\":513}", "512"},
-      {"nothing", "the options must be a JSON object"},
+      {"nothing", "are a JSON object such as"},
       {"[]", "are a JSON object such as"}};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
     for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
