@@ -372,8 +372,8 @@ static int count_mappings(const char *name, long *private_kb) {
     if (strchr(line, '-') != NULL && strchr(line, '-') < strchr(line, ' ')) {
       inside = strstr(line, name) != NULL;
       count += inside;
-    } else if (inside && strncmp(line, "Private_Dirty:", 14) == 0) {
-      *private_kb += strtol(line + 14, NULL, 10);
+    } else if (inside && strncmp(line, "Anonymous:", 10) == 0) {
+      *private_kb += strtol(line + 10, NULL, 10);
     }
   }
   fclose(f);
