@@ -94,3 +94,50 @@ void assert_runs(sqlite3 *db, const char *sql) {
   if (answer == NULL || rc != SQLITE_OK) fail_msg("%s\n  answers %.2000s", sql, answer);
   sqlite3_free(answer);
 }
+
+void assert_rows(sqlite3 *db, const char *sql, const char *expected) {
+  char *rows = sqldb_answer(db, sql, NULL);
+  assert_non_null(rows);
+  for (char *c = rows; *c != 0; c++)
+    if (*c == '\n') *c = ' ';
+  if (strcmp(rows, expected) != 0)
+    fail_msg("%s\n  gives    %.2000s\n  expected %s", sql, rows, expected);
+  sqlite3_free(rows);
+}
+
+sqlite3_stmt *sqldb_prepare(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *s = NULL;
+  if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+    fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+  return s;
+}
+
+sqlite3_int64 sqldb_number(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *s = sqldb_prepare(db, sql);
+  sqlite3_int64 value;
+  if (sqlite3_step(s) != SQLITE_ROW) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+  value = sqlite3_column_int64(s, 0);
+  sqlite3_finalize(s);
+  return value;
+}
+
+static void subtype_of(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  sqlite3_result_int(context, (int)sqlite3_value_subtype(argv[0]));
+}
+
+int sqldb_open_docs(void **state) {
+  sqlite3 *db = sqldb_open(NULL);
+  assert_runs(db, "SELECT bert_load('models/all-MiniLM-L6-v2', 'minilm');"
+                  "CREATE TABLE docs(id INTEGER PRIMARY KEY, body TEXT, emb BLOB);"
+                  "INSERT INTO docs(id, body) VALUES (1, 'time flies'), (2, NULL), (3, ''), (4, 'a "
+                  "red apple')");
+  sqlite3_create_function(db, "subtype_of", 1, SQLITE_UTF8, NULL, subtype_of, NULL, NULL);
+  *state = db;
+  return 0;
+}
+
+int sqldb_close_docs(void **state) {
+  sqldb_close(*state);
+  return 0;
+}

@@ -33,4 +33,17 @@ void assert_error(sqlite3 *db, const char *sql, const char *part);
 /* No error, whatever the answer. */
 void assert_runs(sqlite3 *db, const char *sql);
 
+/* The answer, its rows side by side with a space between, is exactly `expected`. */
+void assert_rows(sqlite3 *db, const char *sql, const char *expected);
+
+/* A statement, and the first number that one answers; end the test on an error. */
+sqlite3_stmt *sqldb_prepare(sqlite3 *db, const char *sql);
+sqlite3_int64 sqldb_number(sqlite3 *db, const char *sql);
+
+/* cmocka's set-up and tear-down of tests that need the real model, loaded as
+** minilm, a table docs(id, body, emb) of four rows, a NULL and an empty text among
+** them, and the function subtype_of(value). *state is the connection. */
+int sqldb_open_docs(void **state);
+int sqldb_close_docs(void **state);
+
 #endif

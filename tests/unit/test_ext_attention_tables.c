@@ -19,32 +19,6 @@
 
 #define MODEL "models/all-MiniLM-L6-v2"
 
-static int open_test(void **state) {
-  sqlite3 *db = sqldb_open(NULL);
-  assert_runs(db, "SELECT bert_load('" MODEL "', 'minilm');"
-                  "CREATE TABLE docs(id INTEGER PRIMARY KEY, body TEXT);"
-                  "INSERT INTO docs(id, body) VALUES (1, 'time flies'), (2, NULL), (3, ''), (4, 'a "
-                  "red apple')");
-  *state = db;
-  return 0;
-}
-
-static int close_test(void **state) {
-  sqldb_close(*state);
-  return 0;
-}
-
-/* The answer, with its rows side by side. */
-static void check(sqlite3 *db, const char *sql, const char *expected) {
-  char *rows = sqldb_answer(db, sql, NULL);
-  assert_non_null(rows);
-  for (char *c = rows; *c != 0; c++)
-    if (*c == '\n') *c = ' ';
-  if (strcmp(rows, expected) != 0)
-    fail_msg("%s\n  gives    %.2000s\n  expected %s", sql, rows, expected);
-  sqlite3_free(rows);
-}
-
 /* ---- Conditions ------------------------------------------------------------- */
 
 /* What WHERE asks never changes which rows there are. `table` is a call. */
@@ -119,7 +93,7 @@ static void conditions_leave_out_no_row(void **state) {
 static void conditions_are_pushed_down(void **state) {
   sqlite3 *db = *state;
   /* A scan of all rows of all heads takes 72 times as many steps as that of one. */
-  check(
+  assert_rows(
       db,
       "SELECT count(*) FROM attn_weights('time flies') WHERE layer = 1 AND head = 2 AND q_pos = 1 "
       "AND k_pos = 2",
@@ -169,16 +143,18 @@ static void layers_and_heads(void **state) {
                "attn_weights: head must be an integer from 0 to 11, not NULL");
   assert_error(db, "SELECT * FROM attn_neurons('hi', NULL, 0)", "0 to 5, not NULL");
   assert_error(db, "SELECT * FROM attn_neurons('hi', 0, NULL)", "0 to 11, not NULL");
-  check(db, "SELECT attn_weights('hi', 5.0, 11) = attn_weights('hi', 5, 11.0)", "1");
-  check(db, "SELECT attn_weights(NULL, 0, 0), attn_weights(NULL, 'x', NULL, 'y')", "NULL|NULL");
-  check(db, "SELECT DISTINCT layer, head FROM attn_weights('hi', 3, 7)", "3|7");
-  check(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', 3)",
-        "1|12");
-  check(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', NULL, 3)",
-        "6|1");
-  check(db, "SELECT count(*) FROM attn_weights('hi', NULL, NULL, NULL)", "648");
-  check(db, "SELECT count(*) FROM attn_weights('hi', 3) WHERE layer = 2", "0");
-  check(db, "SELECT count(*) FROM attn_weights('hi', 3) WHERE layer = 3", "108");
+  assert_rows(db, "SELECT attn_weights('hi', 5.0, 11) = attn_weights('hi', 5, 11.0)", "1");
+  assert_rows(db, "SELECT attn_weights(NULL, 0, 0), attn_weights(NULL, 'x', NULL, 'y')",
+              "NULL|NULL");
+  assert_rows(db, "SELECT DISTINCT layer, head FROM attn_weights('hi', 3, 7)", "3|7");
+  assert_rows(db, "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', 3)",
+              "1|12");
+  assert_rows(db,
+              "SELECT count(DISTINCT layer), count(DISTINCT head) FROM attn_weights('hi', NULL, 3)",
+              "6|1");
+  assert_rows(db, "SELECT count(*) FROM attn_weights('hi', NULL, NULL, NULL)", "648");
+  assert_rows(db, "SELECT count(*) FROM attn_weights('hi', 3) WHERE layer = 2", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_weights('hi', 3) WHERE layer = 3", "108");
 }
 
 static void arguments(void **state) {
@@ -191,16 +167,17 @@ static void arguments(void **state) {
   assert_error(db, "SELECT * FROM attn_weights('x', 1, 1, NULL, 1)", "takes at most 4 arguments");
   assert_error(db, "SELECT * FROM attn_heads('x', NULL, 1)", "takes at most 2 arguments");
   assert_error(db, "SELECT attn_weights('x')", "wrong number of arguments");
-  check(db, "SELECT count(*) FROM attn_weights(NULL), attn_heads('x')", "0");
-  check(db, "SELECT count(*) FROM attn_neurons(NULL, 99, 99)", "0");
-  check(db, "SELECT count(*) FROM attn_rollout(NULL)", "0");
-  check(db, "SELECT in_text, in_layer, in_head, options FROM attn_weights('x', 2) LIMIT 1",
-        "x|2|NULL|NULL");
-  check(db, "SELECT count(*) FROM attn_weights WHERE in_text = 'x' AND in_layer = 1 AND q_pos = 0",
-        "36");
-  check(db,
-        "SELECT group_concat(name, ' ') FROM pragma_table_xinfo('attn_weights') WHERE hidden = 1",
-        "in_text in_layer in_head options surplus_argument truncated");
+  assert_rows(db, "SELECT count(*) FROM attn_weights(NULL), attn_heads('x')", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_neurons(NULL, 99, 99)", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_rollout(NULL)", "0");
+  assert_rows(db, "SELECT in_text, in_layer, in_head, options FROM attn_weights('x', 2) LIMIT 1",
+              "x|2|NULL|NULL");
+  assert_rows(
+      db, "SELECT count(*) FROM attn_weights WHERE in_text = 'x' AND in_layer = 1 AND q_pos = 0",
+      "36");
+  assert_rows(
+      db, "SELECT group_concat(name, ' ') FROM pragma_table_xinfo('attn_weights') WHERE hidden = 1",
+      "in_text in_layer in_head options surplus_argument truncated");
 }
 
 static void options(void **state) {
@@ -241,18 +218,19 @@ static void options(void **state) {
   assert_error(db, "SELECT * FROM attn_neurons('x', 0, 0, '{\"temperature\":2}')",
                "unknown option \"temperature\"; the options are model, text_b, words, special, "
                "max_tokens");
-  check(db, "SELECT count(*) FROM attn_neurons('x', 0, 0, '{\"words\":false,\"text_b\":\"y\"}')",
-        "800");
+  assert_rows(db,
+              "SELECT count(*) FROM attn_neurons('x', 0, 0, '{\"words\":false,\"text_b\":\"y\"}')",
+              "800");
 }
 
 /* Extreme temperatures give numbers, at worst 0 and 1. */
 static void temperatures(void **state) {
   sqlite3 *db = *state;
-  check(db,
-        "SELECT count(*), sum(weight), max(weight) FROM attn_weights('time flies', 0, 0, "
-        "'{\"temperature\":1e-6}')",
-        "16|4.0|1.0");
-  check(
+  assert_rows(db,
+              "SELECT count(*), sum(weight), max(weight) FROM attn_weights('time flies', 0, 0, "
+              "'{\"temperature\":1e-6}')",
+              "16|4.0|1.0");
+  assert_rows(
       db,
       "SELECT count(*), min(weight) > 0.2499, max(weight) < 0.2501 FROM attn_weights('time flies', "
       "0, 0, '{\"temperature\":1e6}')",
@@ -263,45 +241,47 @@ static void temperatures(void **state) {
 
 static void texts_of_any_kind(void **state) {
   sqlite3 *db = *state;
-  check(db, "SELECT count(*), min(truncated), max(truncated) FROM attn_weights('', 0, 0)", "4|0|0");
-  check(db, "SELECT DISTINCT q_token FROM attn_weights('', 0, 0)", "[CLS] [SEP]");
-  check(db, "SELECT attn_weights('', 0, 0, '{\"special\":false}')", "[]");
-  check(db, "SELECT length(attn_weights('', 0, 0, '{\"special\":false,\"format\":\"blob\"}'))",
-        "0");
-  check(db, "SELECT count(*) FROM attn_weights('', NULL, NULL, '{\"special\":false}')", "0");
-  check(db, "SELECT count(*) FROM attn_rollout('', '{\"special\":false}')", "0");
-  check(db, "SELECT count(*) FROM attn_neurons('', 0, 0, '{\"special\":false}')", "0");
-  check(db,
-        "SELECT DISTINCT label, entropy, norm_mean, collapsed FROM attn_heads('', "
-        "'{\"special\":false}')",
-        "single|0.0|0.0|0");
-  check(db, "SELECT DISTINCT q_token FROM attn_weights(x'61ff62', 0, 0)", "[CLS] ab [SEP]");
-  check(db, "SELECT count(*) FROM attn_weights('a' || char(0) || 'b', 0, 0)", "9");
-  check(db,
-        "SELECT group_concat(t, '|') FROM (SELECT DISTINCT q_token AS t FROM "
-        "attn_weights('caf\xc3\xa9s "
-        "\xe4\xbd\xa0\xe5\xa5\xbd <b>&\"', 0, 0, '{\"words\":true}'))",
-        "[CLS]|caf\xc3\xa9s|\xe4\xbd\xa0|\xe5\xa5\xbd|<|b|>|&|\"|[SEP]");
-  check(db,
-        "SELECT group_concat(q_token, ' ') FROM (SELECT DISTINCT q_pos, q_token FROM "
-        "attn_weights('is it?', 0, 0, '{\"text_b\":\"it is\"}'))",
-        "[CLS] is it ? [SEP] it is [SEP]");
-  check(db,
-        "SELECT count(*), max(truncated) FROM attn_weights('a b c d', 0, 0, "
-        "'{\"max_tokens\":4}')",
-        "16|1");
-  check(db, "SELECT max(truncated), count(*) FROM attn_heads('a b c', '{\"max_tokens\":4}')",
-        "1|72");
-  check(db,
-        "SELECT max(q_pos) + 1, min(truncated) FROM attn_rollout(replace(hex(zeroblob(300)), "
-        "'00', 'w '), '{\"max_tokens\":20}') WHERE layer = 0 AND k_pos = 0",
-        "20|1");
-  check(db, "SELECT truncated FROM attn_neurons('a b c', 0, 0, '{\"max_tokens\":3}') LIMIT 1", "1");
+  assert_rows(db, "SELECT count(*), min(truncated), max(truncated) FROM attn_weights('', 0, 0)",
+              "4|0|0");
+  assert_rows(db, "SELECT DISTINCT q_token FROM attn_weights('', 0, 0)", "[CLS] [SEP]");
+  assert_rows(db, "SELECT attn_weights('', 0, 0, '{\"special\":false}')", "[]");
+  assert_rows(
+      db, "SELECT length(attn_weights('', 0, 0, '{\"special\":false,\"format\":\"blob\"}'))", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_weights('', NULL, NULL, '{\"special\":false}')", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_rollout('', '{\"special\":false}')", "0");
+  assert_rows(db, "SELECT count(*) FROM attn_neurons('', 0, 0, '{\"special\":false}')", "0");
+  assert_rows(db,
+              "SELECT DISTINCT label, entropy, norm_mean, collapsed FROM attn_heads('', "
+              "'{\"special\":false}')",
+              "single|0.0|0.0|0");
+  assert_rows(db, "SELECT DISTINCT q_token FROM attn_weights(x'61ff62', 0, 0)", "[CLS] ab [SEP]");
+  assert_rows(db, "SELECT count(*) FROM attn_weights('a' || char(0) || 'b', 0, 0)", "9");
+  assert_rows(db,
+              "SELECT group_concat(t, '|') FROM (SELECT DISTINCT q_token AS t FROM "
+              "attn_weights('caf\xc3\xa9s "
+              "\xe4\xbd\xa0\xe5\xa5\xbd <b>&\"', 0, 0, '{\"words\":true}'))",
+              "[CLS]|caf\xc3\xa9s|\xe4\xbd\xa0|\xe5\xa5\xbd|<|b|>|&|\"|[SEP]");
+  assert_rows(db,
+              "SELECT group_concat(q_token, ' ') FROM (SELECT DISTINCT q_pos, q_token FROM "
+              "attn_weights('is it?', 0, 0, '{\"text_b\":\"it is\"}'))",
+              "[CLS] is it ? [SEP] it is [SEP]");
+  assert_rows(db,
+              "SELECT count(*), max(truncated) FROM attn_weights('a b c d', 0, 0, "
+              "'{\"max_tokens\":4}')",
+              "16|1");
+  assert_rows(db, "SELECT max(truncated), count(*) FROM attn_heads('a b c', '{\"max_tokens\":4}')",
+              "1|72");
+  assert_rows(db,
+              "SELECT max(q_pos) + 1, min(truncated) FROM attn_rollout(replace(hex(zeroblob(300)), "
+              "'00', 'w '), '{\"max_tokens\":20}') WHERE layer = 0 AND k_pos = 0",
+              "20|1");
+  assert_rows(db, "SELECT truncated FROM attn_neurons('a b c', 0, 0, '{\"max_tokens\":3}') LIMIT 1",
+              "1");
   /* Pieces of a word that the limit has cut apart. */
-  check(db,
-        "SELECT DISTINCT q_token FROM attn_weights('unaffable', 0, 0, "
-        "'{\"words\":true,\"max_tokens\":4}')",
-        "[CLS] unaffa [SEP]");
+  assert_rows(db,
+              "SELECT DISTINCT q_token FROM attn_weights('unaffable', 0, 0, "
+              "'{\"words\":true,\"max_tokens\":4}')",
+              "[CLS] unaffa [SEP]");
 }
 
 static void weights_that_are_no_numbers(void **state) {
@@ -317,7 +297,7 @@ static void weights_that_are_no_numbers(void **state) {
       "SELECT weight FROM attn_rollout('time', '{\"model\":\"spoilt\"}')"};
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
     assert_error(db, calls[i], "attention weights of layer 1, head 1 are not finite numbers");
-  check(db, "SELECT count(*) FROM attn_heads('time')", "72");
+  assert_rows(db, "SELECT count(*) FROM attn_heads('time')", "72");
   sqlite3_free(load);
   scratch_free(copy);
 }
@@ -326,87 +306,93 @@ static void weights_that_are_no_numbers(void **state) {
 
 static void joins(void **state) {
   sqlite3 *db = *state;
-  check(db, "SELECT docs.id, count(*) FROM docs, attn_heads(docs.body) GROUP BY 1",
-        "1|72 3|72 4|72");
-  check(db, "SELECT docs.id, count(*) FROM attn_heads(docs.body), docs GROUP BY 1",
-        "1|72 3|72 4|72");
-  check(db, "SELECT docs.id, count(layer) FROM docs LEFT JOIN attn_heads(docs.body) GROUP BY 1",
-        "1|72 2|0 3|72 4|72");
-  check(
+  assert_rows(db, "SELECT docs.id, count(*) FROM docs, attn_heads(docs.body) GROUP BY 1",
+              "1|72 3|72 4|72");
+  assert_rows(db, "SELECT docs.id, count(*) FROM attn_heads(docs.body), docs GROUP BY 1",
+              "1|72 3|72 4|72");
+  assert_rows(db,
+              "SELECT docs.id, count(layer) FROM docs LEFT JOIN attn_heads(docs.body) GROUP BY 1",
+              "1|72 2|0 3|72 4|72");
+  assert_rows(
       db,
       "SELECT docs.id, (SELECT count(DISTINCT layer * 100 + head) FROM attn_heads(docs.body)) FROM "
       "docs",
       "1|72 2|0 3|72 4|72");
-  check(db,
-        "SELECT docs.id, w.k_token, count(*) FROM docs JOIN attn_weights(docs.body, 0) w ON "
-        "w.q_pos = "
-        "1 AND w.k_pos = 2 AND w.head < docs.id GROUP BY 1, 2",
-        "1|flies|1 4|red|4");
-  check(
+  assert_rows(db,
+              "SELECT docs.id, w.k_token, count(*) FROM docs JOIN attn_weights(docs.body, 0) w ON "
+              "w.q_pos = "
+              "1 AND w.k_pos = 2 AND w.head < docs.id GROUP BY 1, 2",
+              "1|flies|1 4|red|4");
+  assert_rows(
       db,
       "SELECT count(*), max(abs(w.weight - json_extract(attn_weights(docs.body, w.layer, w.head), "
       "'$[0][0]'))) < 1e-6 FROM docs JOIN attn_weights(docs.body) w ON w.q_pos = 0 AND w.k_pos = 0",
       "216|1");
-  check(
+  assert_rows(
       db,
       "SELECT h.layer, h.head, abs(sum(w.weight) / 4 - h.first) < 1e-6 FROM attn_heads('time "
       "flies') h JOIN attn_weights('time flies', h.layer, h.head) w ON w.k_pos = 0 WHERE h.layer = "
       "h.head GROUP BY 1, 2",
       "0|0|1 1|1|1 2|2|1 3|3|1 4|4|1 5|5|1");
-  check(db,
-        "SELECT docs.id, count(*) FROM docs JOIN attn_rollout(docs.body) r ON r.layer = docs.id "
-        "GROUP "
-        "BY 1",
-        "1|16 3|4 4|25");
-  check(db,
-        "SELECT count(*) FROM attn_heads('time flies') h JOIN attn_neurons('time flies', h.layer, "
-        "h.head) n WHERE n.q_pos = 0 AND n.k_pos = 0 AND n.dim = 0",
-        "72");
+  assert_rows(
+      db,
+      "SELECT docs.id, count(*) FROM docs JOIN attn_rollout(docs.body) r ON r.layer = docs.id "
+      "GROUP "
+      "BY 1",
+      "1|16 3|4 4|25");
+  assert_rows(
+      db,
+      "SELECT count(*) FROM attn_heads('time flies') h JOIN attn_neurons('time flies', h.layer, "
+      "h.head) n WHERE n.q_pos = 0 AND n.k_pos = 0 AND n.dim = 0",
+      "72");
   assert_error(db, "SELECT * FROM attn_heads(b.label) a, attn_heads(a.label) b",
                "no query solution");
-  check(db,
-        "SELECT count(*) FROM attn_weights WHERE (in_text = 'a' AND q_pos = 1 AND in_layer = 0) OR "
-        "(in_text = 'b' AND q_pos = 1 AND in_layer = 0)",
-        "72");
+  assert_rows(
+      db,
+      "SELECT count(*) FROM attn_weights WHERE (in_text = 'a' AND q_pos = 1 AND in_layer = 0) OR "
+      "(in_text = 'b' AND q_pos = 1 AND in_layer = 0)",
+      "72");
 }
 
 static void attention_is_recorded(void **state) {
   sqlite3 *db = *state;
   assert_runs(db, "CREATE TABLE recorded AS SELECT docs.id, w.* FROM docs JOIN "
                   "attn_weights(docs.body, 5) w");
-  check(db, "SELECT count(*), count(DISTINCT id), sum(typeof(weight) = 'real') FROM recorded",
-        "540|3|540");
-  check(db,
-        "SELECT max(abs(r.weight - w.weight)) FROM recorded r JOIN docs USING (id) JOIN "
-        "attn_weights(docs.body, r.layer, r.head) w ON w.q_pos = r.q_pos AND w.k_pos = r.k_pos",
-        "0.0");
+  assert_rows(db, "SELECT count(*), count(DISTINCT id), sum(typeof(weight) = 'real') FROM recorded",
+              "540|3|540");
+  assert_rows(
+      db,
+      "SELECT max(abs(r.weight - w.weight)) FROM recorded r JOIN docs USING (id) JOIN "
+      "attn_weights(docs.body, r.layer, r.head) w ON w.q_pos = r.q_pos AND w.k_pos = r.k_pos",
+      "0.0");
   assert_runs(db, "CREATE VIEW v AS SELECT docs.id, h.layer, h.head, h.label FROM docs JOIN "
                   "attn_heads(docs.body) h; PRAGMA trusted_schema = OFF");
-  check(db, "SELECT count(*) FROM v", "216");
+  assert_rows(db, "SELECT count(*) FROM v", "216");
   assert_runs(db, "CREATE TABLE t(x, w GENERATED ALWAYS AS (attn_weights(x, 0, 0)) STORED);"
                   "INSERT INTO t VALUES ('time flies'), (NULL)");
-  check(db, "SELECT json_array_length(w) FROM t", "4 NULL");
+  assert_rows(db, "SELECT json_array_length(w) FROM t", "4 NULL");
 }
 
 /* ---- Cursors ------------------------------------------------------------------------ */
 
 static void two_cursors(void **state) {
   sqlite3 *db = *state;
-  check(
+  assert_rows(
       db,
       "SELECT a.q_token, b.q_token, a.weight <> b.weight FROM attn_weights('time flies', 0, 0) a, "
       "attn_weights('a red apple', 3, 1) b WHERE a.q_pos IN (1, 2) AND a.k_pos = 0 AND b.q_pos = 3 "
       "AND b.k_pos = 4",
       "time|apple|1 flies|apple|1");
-  check(
+  assert_rows(
       db,
       "SELECT count(*), sum(a.weight > b.weight) > 0 FROM attn_rollout('time flies') a, "
       "attn_rollout('a red') b WHERE a.layer = b.layer AND a.q_pos = b.q_pos AND a.k_pos = b.k_pos",
       "96|1");
-  check(db,
-        "SELECT count(*), count(DISTINCT a.norm_mean || b.norm_mean) FROM attn_heads('time') a, "
-        "attn_heads('flies') b",
-        "5184|5184");
+  assert_rows(
+      db,
+      "SELECT count(*), count(DISTINCT a.norm_mean || b.norm_mean) FROM attn_heads('time') a, "
+      "attn_heads('flies') b",
+      "5184|5184");
 }
 
 static sqlite3_stmt *step_once(sqlite3 *db, const char *sql) {
@@ -460,11 +446,11 @@ static void a_file_that_changes_is_noticed(void **state) {
   char *copy = scratch_copy("tests/golden/families/bert-mean");
   char *load = sqlite3_mprintf("SELECT bert_load(%Q, 'tiny')", copy);
   assert_runs(db, load);
-  check(db, "SELECT count(norm_mean) FROM attn_heads('time', '{\"model\":\"tiny\"}')", "6");
+  assert_rows(db, "SELECT count(norm_mean) FROM attn_heads('time', '{\"model\":\"tiny\"}')", "6");
   scratch_write(copy, "model.safetensors", "cut", 3);
   assert_error(db, "SELECT norm_mean FROM attn_heads('time', '{\"model\":\"tiny\"}')", "changed");
   assert_error(db, "SELECT attn_weights('time', 0, 0, '{\"model\":\"tiny\"}')", "changed");
-  check(db, "SELECT count(norm_mean) FROM attn_heads('time')", "72");
+  assert_rows(db, "SELECT count(norm_mean) FROM attn_heads('time')", "72");
   sqlite3_free(load);
   scratch_free(copy);
 }
@@ -493,11 +479,11 @@ static void interrupts(void **state) {
     char *answer = sqldb_answer(db, calls[i], &rc);
     if (rc != SQLITE_INTERRUPT) fail_msg("%s\n  answers %d, %s", calls[i], rc, answer);
     sqlite3_free(answer);
-    check(db, "SELECT count(*) FROM attn_heads('still usable')", "72");
+    assert_rows(db, "SELECT count(*) FROM attn_heads('still usable')", "72");
   }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_test, close_test)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, sqldb_open_docs, sqldb_close_docs)
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(conditions_leave_out_no_row),

@@ -19,82 +19,37 @@
 
 #define MODEL "models/all-MiniLM-L6-v2"
 
-static void subtype_of(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  sqlite3_result_int(context, (int)sqlite3_value_subtype(argv[0]));
-}
-
-/* Every test has a connection with the model and a small table. */
-static int open_test(void **state) {
-  sqlite3 *db = sqldb_open(NULL);
-  assert_runs(db, "SELECT bert_load('" MODEL "', 'minilm');"
-                  "CREATE TABLE docs(id INTEGER PRIMARY KEY, body TEXT, emb BLOB);"
-                  "INSERT INTO docs(id, body) VALUES (1, 'time flies'), (2, NULL), (3, ''), (4, 'a "
-                  "red apple')");
-  sqlite3_create_function(db, "subtype_of", 1, SQLITE_UTF8, NULL, subtype_of, NULL, NULL);
-  *state = db;
-  return 0;
-}
-
-static int close_test(void **state) {
-  sqldb_close(*state);
-  return 0;
-}
-
-/* The answer, with its rows side by side. */
-static void check(sqlite3 *db, const char *sql, const char *expected) {
-  char *rows = sqldb_answer(db, sql, NULL);
-  assert_non_null(rows);
-  for (char *c = rows; *c != 0; c++)
-    if (*c == '\n') *c = ' ';
-  if (strcmp(rows, expected) != 0)
-    fail_msg("%s\n  gives    %.2000s\n  expected %s", sql, rows, expected);
-  sqlite3_free(rows);
-}
-
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *s = NULL;
-  if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
-    fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-  return s;
-}
-
-static sqlite3_int64 number(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *s = prepare(db, sql);
-  sqlite3_int64 value;
-  if (sqlite3_step(s) != SQLITE_ROW) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-  value = sqlite3_column_int64(s, 0);
-  sqlite3_finalize(s);
-  return value;
-}
-
 /* ---- bert_embed_rows ------------------------------------------------------ */
 
 static void test_embed_rows(void **state) {
   sqlite3 *db = *state;
-  check(db,
-        "SELECT key, length(embedding), subtype_of(embedding), n_tokens, truncated FROM "
-        "bert_embed_rows('SELECT id, body FROM docs ORDER BY id DESC')",
-        "4|1536|223|5|0 3|1536|223|2|0 2|NULL|0|NULL|NULL 1|1536|223|4|0");
-  check(db,
-        "SELECT min(bert_l2(e.embedding, bert_embed(d.body)) < 1e-6) FROM docs d JOIN "
-        "bert_embed_rows('SELECT id, body FROM docs') e ON e.key = d.id WHERE d.id <> 2",
-        "1");
-  check(db,
-        "SELECT typeof(key), quote(key) FROM bert_embed_rows('VALUES (1, ''a''), (1.5, ''b''), "
-        "(NULL, ''c''), (x''00ff'', ''d''), (''k'', 5), (''k'', x''6100'')')",
-        "integer|1 real|1.5 null|NULL blob|X'00FF' text|'k' text|'k'");
-  check(db,
-        "SELECT length(embedding), n_tokens, truncated FROM bert_embed_rows('SELECT 1, "
-        "''a b c d''', '{\"dims\":7,\"max_tokens\":4}')",
-        "28|4|1");
-  check(db, "SELECT count(*) FROM bert_embed_rows('SELECT 1, 2 WHERE 0')", "0");
-  check(db, "SELECT count(*) FROM bert_embed_rows('SELECT 1, NULL')", "1");
-  check(db, "SELECT key FROM bert_embed_rows('WITH t(a) AS (VALUES (8)) SELECT a, a FROM t')", "8");
-  check(db, "SELECT key FROM bert_embed_rows(' /* x */ select 9, 9 -- end')", "9");
-  check(db, "SELECT key FROM bert_embed_rows('SELECT 9, 9; ; /* open')", "9");
-  check(db,
-        "SELECT count(*) FROM bert_embed_rows('SELECT id, bert_json(bert_embed(body)) FROM docs')",
-        "4");
+  assert_rows(db,
+              "SELECT key, length(embedding), subtype_of(embedding), n_tokens, truncated FROM "
+              "bert_embed_rows('SELECT id, body FROM docs ORDER BY id DESC')",
+              "4|1536|223|5|0 3|1536|223|2|0 2|NULL|0|NULL|NULL 1|1536|223|4|0");
+  assert_rows(db,
+              "SELECT min(bert_l2(e.embedding, bert_embed(d.body)) < 1e-6) FROM docs d JOIN "
+              "bert_embed_rows('SELECT id, body FROM docs') e ON e.key = d.id WHERE d.id <> 2",
+              "1");
+  assert_rows(
+      db,
+      "SELECT typeof(key), quote(key) FROM bert_embed_rows('VALUES (1, ''a''), (1.5, ''b''), "
+      "(NULL, ''c''), (x''00ff'', ''d''), (''k'', 5), (''k'', x''6100'')')",
+      "integer|1 real|1.5 null|NULL blob|X'00FF' text|'k' text|'k'");
+  assert_rows(db,
+              "SELECT length(embedding), n_tokens, truncated FROM bert_embed_rows('SELECT 1, "
+              "''a b c d''', '{\"dims\":7,\"max_tokens\":4}')",
+              "28|4|1");
+  assert_rows(db, "SELECT count(*) FROM bert_embed_rows('SELECT 1, 2 WHERE 0')", "0");
+  assert_rows(db, "SELECT count(*) FROM bert_embed_rows('SELECT 1, NULL')", "1");
+  assert_rows(db, "SELECT key FROM bert_embed_rows('WITH t(a) AS (VALUES (8)) SELECT a, a FROM t')",
+              "8");
+  assert_rows(db, "SELECT key FROM bert_embed_rows(' /* x */ select 9, 9 -- end')", "9");
+  assert_rows(db, "SELECT key FROM bert_embed_rows('SELECT 9, 9; ; /* open')", "9");
+  assert_rows(
+      db,
+      "SELECT count(*) FROM bert_embed_rows('SELECT id, bert_json(bert_embed(body)) FROM docs')",
+      "4");
 }
 
 static void test_embed_rows_errors(void **state) {
@@ -127,7 +82,7 @@ static void test_embed_rows_errors(void **state) {
                "bert_embed_rows: key 'k': the text is longer than 4 tokens");
   assert_error(db, ROWS("'VALUES (12, ''a b c d'')', '{\"max_tokens\":4,\"truncate\":\"error\"}'"),
                "bert_embed_rows: key 12: the text is longer than 4 tokens");
-  check(db, "SELECT count(*), count(body) FROM docs", "4|3");
+  assert_rows(db, "SELECT count(*), count(body) FROM docs", "4|3");
 }
 
 static void test_embed_rows_writes(void **state) {
@@ -139,33 +94,33 @@ static void test_embed_rows_writes(void **state) {
       db,
       "UPDATE docs SET emb = e.embedding FROM bert_embed_rows('SELECT id, body FROM docs') AS e "
       "WHERE e.key = docs.id");
-  check(db, right, "3|1");
+  assert_rows(db, right, "3|1");
   assert_runs(
       db,
       "CREATE TABLE emb(id INTEGER PRIMARY KEY, emb BLOB); INSERT INTO emb SELECT key, embedding "
       "FROM bert_embed_rows('SELECT id, body FROM docs')");
-  check(db, "SELECT min(emb.emb IS docs.emb) FROM emb JOIN docs USING (id)", "1");
+  assert_rows(db, "SELECT min(emb.emb IS docs.emb) FROM emb JOIN docs USING (id)", "1");
   assert_runs(db,
               "CREATE TABLE copy AS SELECT * FROM bert_embed_rows('SELECT id, body FROM docs')");
-  check(db, "SELECT group_concat(key), count(embedding) FROM copy", "1,2,3,4|3");
+  assert_rows(db, "SELECT group_concat(key), count(embedding) FROM copy", "1,2,3,4|3");
   /* Rows that are written must not come up in the SELECT that feeds them. */
   assert_runs(db, "INSERT INTO docs(body, emb) SELECT 'new', embedding FROM "
                   "bert_embed_rows('SELECT id, body FROM docs /* open')");
-  check(db, "SELECT count(*) FROM docs", "8");
+  assert_rows(db, "SELECT count(*) FROM docs", "8");
   assert_runs(db, "INSERT INTO docs(body, emb) SELECT key, embedding FROM "
                   "bert_embed_rows('SELECT id, body FROM docs ORDER BY id DESC -- end;')");
-  check(db, "SELECT group_concat(body, '') FROM docs WHERE id > 8", "87654321");
+  assert_rows(db, "SELECT group_concat(body, '') FROM docs WHERE id > 8", "87654321");
   assert_runs(db, "INSERT INTO docs(body) SELECT key FROM bert_embed_rows('VALUES (1, ''a'');')");
-  check(db, "SELECT count(*) FROM docs", "17");
+  assert_rows(db, "SELECT count(*) FROM docs", "17");
   assert_runs(
       db,
       "DELETE FROM docs WHERE id IN (SELECT key FROM bert_embed_rows('SELECT id, id FROM docs') "
       "WHERE key % 2)");
-  check(db, "SELECT count(*) FROM docs", "8");
+  assert_rows(db, "SELECT count(*) FROM docs", "8");
   assert_runs(
       db, "UPDATE docs SET emb = (SELECT embedding FROM bert_embed_rows('SELECT max(id), body FROM "
           "docs'))");
-  check(db, "SELECT count(DISTINCT emb) FROM docs", "1");
+  assert_rows(db, "SELECT count(DISTINCT emb) FROM docs", "1");
 }
 
 /* Order, keys and memory over many batches. */
@@ -178,11 +133,11 @@ static void test_embed_rows_many(void **state) {
       "NULL) "
       "FROM c')";
   char *first = sqlite3_mprintf(sql, 400), *second = sqlite3_mprintf(sql, 1200);
-  check(db, "SELECT bert_set('threads', 2)", "2");
-  assert_int_equal(number(db, first), 400);
+  assert_rows(db, "SELECT bert_set('threads', 2)", "2");
+  assert_int_equal(sqldb_number(db, first), 400);
   sqlite3_memory_highwater(1);
-  few = (assert_int_equal(number(db, first), 400), sqlite3_memory_highwater(1));
-  many = (assert_int_equal(number(db, second), 1200), sqlite3_memory_highwater(1));
+  few = (assert_int_equal(sqldb_number(db, first), 400), sqlite3_memory_highwater(1));
+  many = (assert_int_equal(sqldb_number(db, second), 1200), sqlite3_memory_highwater(1));
   print_message("peak: %lld bytes for 400 rows, %lld for 1200\n", few, many);
   assert_true(many < few + 65536);
   sqlite3_free(first);
@@ -197,13 +152,14 @@ static void test_embed_rows_large_texts(void **state) {
       "CREATE TABLE big(id INTEGER PRIMARY KEY, body);"
       "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 24) "
       "INSERT INTO big SELECT i, replace(hex(zeroblob(100000)), '00', 'word ' || i || ' ') FROM c");
-  number(db, "SELECT count(embedding) FROM bert_embed_rows('SELECT 1, body FROM big LIMIT 1')");
+  sqldb_number(db,
+               "SELECT count(embedding) FROM bert_embed_rows('SELECT 1, body FROM big LIMIT 1')");
   sqlite3_memory_highwater(1);
   before = sqlite3_memory_used();
-  check(db,
-        "SELECT count(embedding), min(truncated), max(n_tokens) FROM "
-        "bert_embed_rows('SELECT id, body FROM big', '{\"max_tokens\":32}')",
-        "24|1|32");
+  assert_rows(db,
+              "SELECT count(embedding), min(truncated), max(n_tokens) FROM "
+              "bert_embed_rows('SELECT id, body FROM big', '{\"max_tokens\":32}')",
+              "24|1|32");
   after = sqlite3_memory_highwater(1);
   print_message("24 texts of 0.8 MB: %lld bytes above\n", after - before);
   assert_true(after - before < 30 * 1000 * 1000);
@@ -217,14 +173,14 @@ static void unload_within(const char *sql, int expected) {
   sqlite3_stmt *s;
   int rows = 1, rc;
   assert_runs(db, "SELECT bert_load('" MODEL "', 'minilm')");
-  s = prepare(db, sql);
+  s = sqldb_prepare(db, sql);
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   assert_runs(db, "SELECT bert_unload('minilm')");
   while ((rc = sqlite3_step(s)) == SQLITE_ROW) rows++;
   if (rc != SQLITE_DONE) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
   assert_int_equal(rows, expected);
   sqlite3_finalize(s);
-  check(db, "SELECT count(*) FROM bert_models", "0");
+  assert_rows(db, "SELECT count(*) FROM bert_models", "0");
   assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -256,12 +212,13 @@ static void test_interrupt(void **state) {
   sqlite3 *db = *state;
   for (int i = 0; i < 3; i++) {
     pthread_t thread;
-    sqlite3_stmt *s = prepare(db, ENDLESS);
+    sqlite3_stmt *s = sqldb_prepare(db, ENDLESS);
     pthread_create(&thread, NULL, interrupt_soon, db);
     assert_int_equal(sqlite3_step(s), SQLITE_INTERRUPT);
     pthread_join(thread, NULL);
     sqlite3_finalize(s);
-    check(db, "SELECT count(embedding) FROM bert_embed_rows('SELECT id, body FROM docs')", "3");
+    assert_rows(db, "SELECT count(embedding) FROM bert_embed_rows('SELECT id, body FROM docs')",
+                "3");
   }
 }
 
@@ -272,12 +229,12 @@ static int stop_at_once(void *count) {
 static void test_progress_handler(void **state) {
   sqlite3 *db = *state;
   int count = 0;
-  sqlite3_stmt *s = prepare(db, ENDLESS);
+  sqlite3_stmt *s = sqldb_prepare(db, ENDLESS);
   sqlite3_progress_handler(db, 100, stop_at_once, &count);
   assert_int_equal(sqlite3_step(s), SQLITE_INTERRUPT);
   sqlite3_progress_handler(db, 0, NULL, NULL);
   sqlite3_finalize(s);
-  check(db, "SELECT count(embedding) FROM bert_embed_rows('SELECT id, body FROM docs')", "3");
+  assert_rows(db, "SELECT count(embedding) FROM bert_embed_rows('SELECT id, body FROM docs')", "3");
 }
 
 static void slow(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -294,7 +251,7 @@ static void stderr_of(sqlite3 *db, const char *sql, char *text, size_t size) {
   assert_non_null(file);
   fflush(stderr);
   dup2(fileno(file), STDERR_FILENO);
-  number(db, sql);
+  sqldb_number(db, sql);
   fflush(stderr);
   dup2(saved, STDERR_FILENO);
   close(saved);
@@ -325,7 +282,7 @@ static void test_progress(void **state) {
   assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_test, close_test)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, sqldb_open_docs, sqldb_close_docs)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
