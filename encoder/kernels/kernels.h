@@ -81,10 +81,16 @@ typedef struct kernels {
   /* y[count] = max(x[count], y[count]); NaN wins. */
   void (*maximum)(const float *x, float *y, size_t count);
 
-  /* sum of a[i] b[i], and of (a[i] - b[i])^2, each in double from float
-  ** products or in float lanes summed in double: relative error below 1e-6. */
+  /* sum of a[i] b[i], and of (a[i] - b[i])^2, in double throughout: a product of
+  ** two floats is exact there, so the error is below (count + 3) 2^-53 times the
+  ** sum of the absolute terms. The bounds of search/scan.c stand on that. */
   double (*dot)(const float *a, const float *b, size_t count);
   double (*squared_distance)(const float *a, const float *b, size_t count);
+
+  /* sums[r] = sum of query[j] codes[r, j] over j, codes[rows, depth], exact. The
+  ** caller's numbers are such that 128 sum |query[j]| fits in 32 bits. */
+  void (*dot_codes)(const int16_t *query, const int8_t *codes, int32_t *sums, size_t rows,
+                    size_t depth);
 
   /* Widening of stored weights: IEEE half and bfloat16 to float32, exact. */
   void (*from_half)(const uint16_t *x, float *y, size_t count);

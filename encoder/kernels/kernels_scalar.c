@@ -197,6 +197,16 @@ static void scalar_softmax(float *x, size_t ldx, size_t rows, size_t cols) {
 
 /* ---- widening ---------------------------------------------------------- */
 
+static void scalar_dot_codes(const int16_t *query, const int8_t *codes, int32_t *sums, size_t rows,
+                             size_t depth) {
+  for (size_t r = 0; r < rows; r++) {
+    const int8_t *row = codes + r * depth;
+    int32_t sum = 0;
+    for (size_t j = 0; j < depth; j++) sum += query[j] * row[j];
+    sums[r] = sum;
+  }
+}
+
 /* Sign 1, exponent 5 (bias 15), fraction 10. A subnormal half is its fraction
 ** times 2^-24, which float32 holds as a normal number. A NaN keeps its payload
 ** and becomes quiet, as the processors' own conversion makes it. */
@@ -244,6 +254,7 @@ const kernels kernels_scalar = {
     .maximum = scalar_maximum,
     .dot = scalar_dot,
     .squared_distance = scalar_squared_distance,
+    .dot_codes = scalar_dot_codes,
     .from_half = scalar_from_half,
     .from_bfloat16 = scalar_from_bfloat16,
 };

@@ -3,7 +3,7 @@
 ** folder:
 **
 **   block.c   vectors quantized to int8, packed in blocks that can be stored
-**   query.c   a query vector made ready for blocks
+**   query.c   a query vector made ready for blocks (quantized_query.h)
 **   scan.c    for each vector of a block, a distance that the true one is not
 **             below
 **   select.c  the smallest of these bounds, some at a time
@@ -41,12 +41,15 @@ double search_distance(search_metric metric, const float *q, const float *x, siz
 **   i64 id[count], i64 row[count]    what the caller calls the vector
 **   f32 scale[count], f32 error[count], f32 norm[count]
 **   i8 codes[count, dim]
-** For cosine x is first divided by its norm. `norm` is that of the quantized
-** vector s c. A vector of zeros, or one that is not finite, has scale and norm 0
-** and an infinite error: it is always visited. */
+** For cosine x is first divided by its norm. `error` and `norm` (that of the
+** quantized vector s c) are rounded up. A vector that is not finite or, for
+** cosine, has no direction has scale and norm 0 and an infinite error: it is
+** always visited. The size is UINT64_MAX when count or dim is not below 2^32, or
+** the size is not below 2^64. */
 uint64_t search_block_size(size_t count, size_t dim);
 
-/* Writes the header of a block for count vectors; fill every entry next. */
+/* Writes the header of a block for count vectors; fill every entry next. `block`
+** has search_block_size bytes and needs no alignment. */
 void search_block_begin(void *block, search_metric metric, size_t count, size_t dim);
 
 /* Quantizes x[dim] into entry `index`. */
@@ -62,9 +65,16 @@ typedef struct search_block {
   size_t count, dim;
 } search_block;
 bert_status search_block_view(const void *bytes, uint64_t size, search_metric metric, size_t dim,
-                              search_block *view, bert_error *bert_error);
+                              search_block *view, bert_error *error);
 int64_t search_block_id(const search_block *view, size_t index);
 int64_t search_block_row(const search_block *view, size_t index);
+
+/* What a block says of the codes of an entry. From hostile bytes: any numbers,
+** also such as are not finite. */
+typedef struct search_entry {
+  float scale, error, norm;
+} search_entry;
+search_entry search_block_entry(const search_block *view, size_t index);
 
 /* ---- query.c, scan.c --------------------------------------------------- */
 
@@ -72,14 +82,16 @@ int64_t search_block_row(const search_block *view, size_t index);
 ** with codes are exact in 32 bits. Freed with search_query_free. BERT_ARGUMENT
 ** for a vector that is not finite or, for cosine, has no direction; BERT_NOMEM. */
 typedef struct search_query search_query;
-bert_status search_query_make(search_metric metric, const float *q, size_t dim,
-                              search_query **out, bert_error *error);
+bert_status search_query_make(search_metric metric, const float *q, size_t dim, search_query **out,
+                              bert_error *error);
 void search_query_free(search_query *query);
 
 /* Lower bounds of the distances to all vectors of blocks[count], one after the
 ** other into bounds[sum of counts], on at most `threads` threads (0: one per
-** core). A bound never exceeds the distance that search_distance computes, its
-** rounding included; entries that are always to be visited have -infinity. The
+** core). Metric and dim of the blocks are those of the query. A bound never
+** exceeds the distance that search_distance computes, its rounding included;
+** entries that are always to be visited have -infinity, also those in whose
+** scale, error or norm stands something that is not finite. No bound is NaN. The
 ** same bits with every kernel set and any number of threads. */
 void search_scan(const search_query *query, const search_block *blocks, size_t count, int threads,
                  float *bounds);
