@@ -10,6 +10,7 @@
 #include "ext.h"
 
 #include "attention/attention.h"
+#include "vtab/vtab.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -40,6 +41,7 @@ struct connection {
   settings settings;
   loaded_model *models;        /* in the order of loading */
   struct kept_pass *kept_pass; /* the last one looked into */
+  struct vtab *tables;         /* the virtual tables that are connected */
   int64_t polled_at;           /* nanoseconds, when `interrupted` was last asked */
   connection *next;            /* in process.connections */
 };
@@ -218,6 +220,10 @@ struct kept_pass **connection_kept_pass(connection *c) {
   return &c->kept_pass;
 }
 
+struct vtab **connection_tables(connection *c) {
+  return &c->tables;
+}
+
 connection *function_connection(sqlite3_context *context) {
   return sqlite3_user_data(context);
 }
@@ -283,9 +289,13 @@ static int register_everything(connection *c, const char **failed) {
       functions_model,     functions_settings, functions_embed, functions_vector,
       functions_attention, functions_pictures, functions_html};
   static const table_function *const tables[] = {
-      &table_models,     &table_tokens,       &table_chunks,
-      &table_hidden,     &table_embed_rows,   &table_attn_weights,
-      &table_attn_heads, &table_attn_rollout, &table_attn_neurons};
+      &table_models,       &table_tokens,       &table_chunks,     &table_hidden,
+      &table_embed_rows,   &table_attn_weights, &table_attn_heads, &table_attn_rollout,
+      &table_attn_neurons,
+#ifdef BERTSQL_VTAB
+      &table_status,
+#endif
+  };
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     int rc = register_functions(c, functions[i], failed);
     if (rc != SQLITE_OK) return rc;
@@ -297,7 +307,12 @@ static int register_everything(connection *c, const char **failed) {
       return rc;
     }
   }
+#ifdef BERTSQL_VTAB
+  *failed = "the virtual table bertsql";
+  return vtab_register(c);
+#else
   return SQLITE_OK;
+#endif
 }
 
 static int register_on(connection *c, char **message) {

@@ -16,6 +16,7 @@
 **   table_hidden.c      bert_hidden
 **   table_embed_rows.c  bert_embed_rows
 **   embed_batch.c       rows of a statement embedded batch by batch
+**   vtab/               the virtual table bertsql, and bert_status
 **   attention/          what looks inside the model: attn_weights, attn_heads, …
 **   render/             matrices as pictures
 **
@@ -59,6 +60,9 @@ void connection_drop(void *user);
 struct kept_pass **connection_kept_pass(connection *c);
 /* Lets go of it: when the connection closes, and when a model is unloaded. */
 void connection_forget_pass(connection *c);
+
+/* The first of the virtual tables that are connected, for ext/vtab/module.c. */
+struct vtab **connection_tables(connection *c);
 
 /* The file this library was loaded from, absolute; "" when that cannot be told. */
 const char *library_path(void);

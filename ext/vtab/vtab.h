@@ -76,8 +76,8 @@ typedef struct declared_column {
 typedef struct declaration {
   declared_column *columns; /* [count] */
   int count;
-  char *content;       /* NULL: the table keeps its texts */
-  char *content_rowid; /* NULL: whatever the INTEGER PRIMARY KEY is called */
+  char *content;               /* NULL: the table keeps its texts */
+  char *content_rowid;         /* NULL: whatever the INTEGER PRIMARY KEY is called */
   char *model, *kind, *prompt; /* NULL: not given */
   int dims;                    /* 0: all */
   int max_tokens;              /* 0: the model's own */
@@ -115,31 +115,31 @@ extern const char *const hidden_names[HIDDEN_COUNT]; /* [0] stands for the table
 /* The statements that a table keeps prepared; their SQL stands in statements.c.
 ** Each is used within one function only: reset before it returns. */
 typedef enum statement_id {
-  CONFIG_GET,       /* (key) -> value */
-  CONFIG_SET,       /* (key, value) */
-  CONFIG_DELETE,    /* (key) */
-  ROW_GET,          /* (row) -> hash, first, count, error */
-  ROW_PUT,          /* (row, hash, first, count, error), replaces */
-  ROW_DELETE,       /* (row) */
-  VECTOR_GET,       /* (id) -> row, chunk, start, stop, tokens, truncated, vector */
-  VECTOR_PUT,       /* (id, row, chunk, start, stop, tokens, truncated, vector) */
-  VECTORS_DELETE,   /* (first, last) */
-  VECTOR_LAST,      /* -> the largest id, NULL without any */
-  VECTORS_AFTER,    /* (id) -> id, row, vector, in order of id */
-  PACKED_LAST,      /* -> block, last of the last block; no row without any */
-  PACKED_PUT,       /* (block, stamp, last, entries, data) */
-  PACKED_CLEAR,     /* */
-  CONTENT_INSERT,   /* (id or NULL, c0, …), own texts only */
-  CONTENT_UPDATE,   /* (id, c0, …, old id) */
-  CONTENT_DELETE,   /* (id) */
-  SOURCE_TEXT,      /* (row) -> the indexed columns */
-  SOURCE_EXISTS,    /* (row) -> 1 */
-  SOURCE_AFTER,     /* (row) -> row, then the indexed columns, in order of row, for row > ?1 */
-  ORPHANS,          /* -> rows of t_rows whose text's row is gone */
-  QUEUE_PUT,        /* (row) */
-  QUEUE_EMPTY,      /* -> 1 when it is not empty, no row when it is */
-  QUEUE_ROWS,       /* (row) -> the rows above it, each once, in order */
-  QUEUE_DELETE,     /* (row): all entries of a row */
+  CONFIG_GET,     /* (key) -> value */
+  CONFIG_SET,     /* (key, value) */
+  CONFIG_DELETE,  /* (key) */
+  ROW_GET,        /* (row) -> hash, first, count, error */
+  ROW_PUT,        /* (row, hash, first, count, error), replaces */
+  ROW_DELETE,     /* (row) */
+  VECTOR_GET,     /* (id) -> row, chunk, start, stop, tokens, truncated, vector */
+  VECTOR_PUT,     /* (id, row, chunk, start, stop, tokens, truncated, vector) */
+  VECTORS_DELETE, /* (first, last) */
+  VECTOR_LAST,    /* -> the largest id, NULL without any */
+  VECTORS_AFTER,  /* (id) -> id, row, vector, in order of id */
+  PACKED_LAST,    /* -> block, last of the last block; no row without any */
+  PACKED_PUT,     /* (block, stamp, last, entries, data) */
+  PACKED_CLEAR,   /* */
+  CONTENT_INSERT, /* (id or NULL, c0, …), own texts only */
+  CONTENT_UPDATE, /* (id, c0, …, old id) */
+  CONTENT_DELETE, /* (id) */
+  SOURCE_TEXT,    /* (row) -> the indexed columns */
+  SOURCE_EXISTS,  /* (row) -> 1 */
+  SOURCE_AFTER,   /* (row) -> row, then the indexed columns, in order of row, for row > ?1 */
+  ORPHANS,        /* -> rows of t_rows whose text's row is gone */
+  QUEUE_PUT,      /* (row) */
+  QUEUE_EMPTY,    /* -> 1 when it is not empty, no row when it is */
+  QUEUE_ROWS,     /* (row) -> the rows above it, each once, in order */
+  QUEUE_DELETE,   /* (row): all entries of a row */
   QUEUE_CLEAR,
   STATEMENT_COUNT
 } statement_id;
@@ -151,13 +151,15 @@ typedef struct vtab {
   sqlite3 *db;
   char *schema, *name;
   declaration declared;
-  char *key;        /* the rowid's column in the source, "id" for own texts; NULL while
-                       the content table is not there */
+  char *key; /* the rowid's column in the source, "id" for own texts; NULL while
+                the content table is not there */
   sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared on first use */
-  loaded_model *model; /* held while it was found to be the right one; else NULL */
-  int dim;             /* numbers of a vector; from config */
-  int wrote;           /* 1: this transaction put something into the queue */
+  loaded_model *model;        /* what model_find found: good for the current call into SQLite */
+  int dim;                    /* numbers of a vector; from config */
+  int wrote;                  /* 1: this transaction put something into the queue */
+  char *refused;              /* why nothing but DROP TABLE works; NULL: all is well */
   struct block_cache *blocks; /* nearest.c: blocks that were read before; NULL: none */
+  struct vtab *next;          /* of the connection's tables */
 } vtab;
 
 /* The prepared statement, reset and without bindings; or an error. */
@@ -167,8 +169,10 @@ void vtab_finalize(vtab *v); /* all of them; they come back when needed */
 /* Runs a statement that gives no rows, and resets it. */
 int vtab_run(vtab *v, sqlite3_stmt *s);
 
-/* Prepares SQL for a cursor of its own. The format is sqlite3_mprintf's. */
-int vtab_prepare(vtab *v, sqlite3_stmt **out, const char *format, ...);
+/* Prepares SQL for a cursor of its own. In it @NAME stands for a shadow table, and
+** @source, @key and @indexed (its columns of the text, separated by commas) for
+** where the texts are. `more` (NULL: none) follows as it is. */
+int vtab_prepare(vtab *v, sqlite3_stmt **out, const char *sql, const char *more);
 
 /* Runs SQL that is made from a format, for changes of the schema. */
 int vtab_execute(vtab *v, const char *format, ...);
@@ -186,9 +190,9 @@ int vtab_fail_bert(vtab *v, const bert_error *error);
 
 /* ---- shadow.c ---------------------------------------------------------- */
 
-int shadow_is_name(const char *suffix);  /* xShadowName */
-int shadow_create(vtab *v);              /* all tables, and triggers if asked for */
-int shadow_drop(vtab *v);                /* whatever of them is there */
+int shadow_is_name(const char *suffix); /* xShadowName */
+int shadow_create(vtab *v);             /* all tables, and triggers if asked for */
+int shadow_drop(vtab *v);               /* whatever of them is there */
 int shadow_rename(vtab *v, const char *name);
 int shadow_make_triggers(vtab *v);
 /* *whole is 1 when all triggers are there. */
@@ -196,6 +200,8 @@ int shadow_check_triggers(vtab *v, int *whole);
 
 /* ---- config.c ---------------------------------------------------------- */
 
+/* At creation: writes format and hash. */
+int config_begin(vtab *v);
 /* Keys: format, hash, dim, fingerprint, model, source, swept (the row that a
 ** refresh in slices came to), complete (1: the queue says all there is to do). */
 int config_get_int(vtab *v, const char *key, sqlite3_int64 *value, int *found);
@@ -203,8 +209,13 @@ int config_get_text(vtab *v, const char *key, char **value); /* NULL when absent
 int config_set_int(vtab *v, const char *key, sqlite3_int64 value);
 int config_set_text(vtab *v, const char *key, const char *value);
 int config_remove(vtab *v, const char *key);
-/* At xConnect: refuses a format or hash that is newer; reads dim. */
+/* At xConnect: reads dim. A record that is missing, broken or newer than this
+** code knows does not fail here, since then the table could not be dropped: it
+** leaves v->refused. */
 int config_open(vtab *v);
+/* The beginning of every use of a table (xFilter, xUpdate, …): reads dim again;
+** an error where v->refused says why nothing works. */
+int config_check(vtab *v);
 
 /* ---- model.c ----------------------------------------------------------- */
 
@@ -214,9 +225,8 @@ int config_open(vtab *v);
 ** table was made with and how to load it, or both models when another one answers
 ** to the name. */
 int model_find(vtab *v, int query, bert_embed_options *how);
-/* At creation and rebuild: takes the model there is and records it. */
+/* At creation and rebuild: takes the model there is and records it; sets v->dim. */
 int model_record(vtab *v);
-void model_forget(vtab *v);
 
 /* ---- source.c ---------------------------------------------------------- */
 
@@ -242,10 +252,15 @@ int source_text(vtab *v, sqlite3_int64 row, joined_text *out, int *found);
 ** declared with: an error that says what is wrong and shows the right form. */
 int source_check(vtab *v);
 
-/* The schema-qualified, quoted table of the texts and its quoted key, for SQL;
-** from sqlite3_malloc64. Column i of the table in it: c0, c1, … or its name. */
-char *source_table(const vtab *v);
-char *source_column(const vtab *v, int column);
+/* For SQL: the qualified, quoted table of the texts; in it column i, that is c0,
+** c1, … or its own name. */
+void source_append_table(sqlite3_str *out, const vtab *v);
+void source_append_column(sqlite3_str *out, const vtab *v, int column);
+
+/* At xConnect: finds v->key, if the content table is there. */
+int source_open(vtab *v);
+/* Appends column i with its type, for sqlite3_declare_vtab. */
+void source_append_declaration(sqlite3_str *out, const vtab *v, int column);
 
 /* ---- store.c ----------------------------------------------------------- */
 

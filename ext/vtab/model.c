@@ -1,0 +1,157 @@
+/*
+** model.c: the model that a table embeds with.
+**
+** Vectors of two models mean nothing to each other, so a table records what its
+** vectors were made with, as a digest, and embeds with nothing else: whatever the
+** model is called on this connection, and wherever it lies.
+*/
+#include "vtab.h"
+
+#include <string.h>
+
+enum { FINGERPRINT_TEXT = 2 * 16 + 1 };
+
+/* ---- Fingerprints ------------------------------------------------------ */
+
+static void to_hex(const unsigned char bytes[16], char text[FINGERPRINT_TEXT]) {
+  for (int i = 0; i < 16; i++) sqlite3_snprintf(3, text + 2 * i, "%02x", bytes[i]);
+}
+
+/* Of the model and of what the table asks of it. */
+static int fingerprint(vtab *v, const loaded_model *m, char text[FINGERPRINT_TEXT]) {
+  unsigned char bytes[16];
+  bert_error error = {BERT_OK, ""};
+  if (bert_fingerprint(m->model, bytes, &error) != BERT_OK) return vtab_fail_bert(v, &error);
+  to_hex(bytes, text);
+  const declaration *d = &v->declared;
+  char *all =
+      sqlite3_mprintf("%s %d %d %d %d %d%Q %d%Q", text, d->dims, d->max_tokens, d->chunk_tokens,
+                      d->overlap, d->kind != NULL, d->kind, d->prompt != NULL, d->prompt);
+  if (all == NULL) return SQLITE_NOMEM;
+  digest_bytes(all, strlen(all), bytes);
+  to_hex(bytes, text);
+  sqlite3_free(all);
+  return SQLITE_OK;
+}
+
+/* ---- Options ----------------------------------------------------------- */
+
+static void table_options_for(const vtab *v, int query, bert_embed_options *how) {
+  const declaration *d = &v->declared;
+  memset(how, 0, sizeof *how);
+  how->dims = d->dims;
+  how->max_tokens = d->max_tokens;
+  if (query) {
+    how->kind = "query";
+  } else {
+    how->kind = d->kind;
+    how->prompt = d->prompt;
+  }
+}
+
+/* ---- Finding ----------------------------------------------------------- */
+
+/* 1 in *same when `m` makes the vectors that `recorded` names. */
+static int compare(vtab *v, const loaded_model *m, const char *recorded, int *same) {
+  char text[FINGERPRINT_TEXT];
+  int rc = fingerprint(v, m, text);
+  *same = rc == SQLITE_OK && strcmp(text, recorded) == 0;
+  return rc;
+}
+
+/* Any model of the connection that is the right one, whatever its name; NULL. */
+static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out) {
+  int rc = SQLITE_OK, same = 0;
+  loaded_model *m = registry_first(v->connection);
+  for (*out = NULL; rc == SQLITE_OK && m != NULL && *out == NULL; m = m->next) {
+    rc = compare(v, m, recorded, &same);
+    if (same) *out = m;
+  }
+  return rc;
+}
+
+/* Why the table cannot embed now; `other` is the model that answered, or NULL. */
+static int refuse_model(vtab *v, const loaded_model *other, const bert_error *why) {
+  char *name = NULL, *source = NULL;
+  int rc = config_get_text(v, "model", &name);
+  if (rc == SQLITE_OK) rc = config_get_text(v, "source", &source);
+  const char *n = name != NULL ? name : "?", *s = source != NULL ? source : "?";
+  if (rc == SQLITE_OK && other == NULL)
+    rc = vtab_fail(v, SQLITE_ERROR,
+                   "it was made with the model %s from %s, which is not loaded here: SELECT "
+                   "bert_load('%s', '%s'). (%s)",
+                   n, s, s, n, why->text);
+  else if (rc == SQLITE_OK)
+    rc =
+        vtab_fail(v, SQLITE_ERROR,
+                  "it was made with the model %s from %s, and %s from %s gives other vectors; load "
+                  "the first one, or make all vectors anew with the second: INSERT INTO %s(%s) "
+                  "VALUES('rebuild')",
+                  n, s, other->name, other->source, v->name, v->name);
+  sqlite3_free(name);
+  sqlite3_free(source);
+  return rc;
+}
+
+/* The model that the table's declaration names here, or the default one. */
+static int find_named(vtab *v, loaded_model **out, bert_error *why) {
+  *out = NULL;
+  bert_status status = registry_find(v->connection, v->declared.model, out, why);
+  if (status == BERT_OK) return SQLITE_OK;
+  *out = NULL;
+  return status == BERT_NOMEM || status == BERT_INTERRUPTED ? vtab_fail_bert(v, why) : SQLITE_OK;
+}
+
+static int find_recorded(vtab *v, const char *recorded, loaded_model **out) {
+  loaded_model *named;
+  bert_error why = {BERT_OK, ""};
+  int same = 0;
+  int rc = find_named(v, &named, &why);
+  if (rc == SQLITE_OK && named != NULL) rc = compare(v, named, recorded, &same);
+  *out = same ? named : NULL;
+  if (rc == SQLITE_OK && *out == NULL) rc = find_by_fingerprint(v, recorded, out);
+  return rc == SQLITE_OK && *out == NULL ? refuse_model(v, named, &why) : rc;
+}
+
+int model_find(vtab *v, int query, bert_embed_options *how) {
+  char *recorded = NULL;
+  v->model = NULL;
+  table_options_for(v, query, how);
+  int rc = config_get_text(v, "fingerprint", &recorded);
+  if (rc == SQLITE_OK && recorded == NULL)
+    rc = vtab_fail(v, SQLITE_CORRUPT_VTAB,
+                   "its table %s_config does not say which model made its vectors; make them anew: "
+                   "INSERT INTO %s(%s) VALUES('rebuild')",
+                   v->name, v->name, v->name);
+  if (rc == SQLITE_OK) rc = find_recorded(v, recorded, &v->model);
+  sqlite3_free(recorded);
+  return rc;
+}
+
+/* ---- Recording --------------------------------------------------------- */
+
+static int check_options(vtab *v, int *dim) {
+  bert_embed_options how;
+  bert_error error = {BERT_OK, ""};
+  table_options_for(v, 0, &how);
+  if (bert_embed_dim(v->model->model, &how, dim, &error) != BERT_OK)
+    return vtab_fail_bert(v, &error);
+  return SQLITE_OK;
+}
+
+int model_record(vtab *v) {
+  bert_error error = {BERT_OK, ""};
+  char text[FINGERPRINT_TEXT];
+  int dim = 0;
+  v->model = NULL;
+  if (registry_find(v->connection, v->declared.model, &v->model, &error) != BERT_OK)
+    return vtab_fail_bert(v, &error);
+  int rc = check_options(v, &dim);
+  if (rc == SQLITE_OK) rc = fingerprint(v, v->model, text);
+  if (rc == SQLITE_OK) rc = config_set_text(v, "fingerprint", text);
+  if (rc == SQLITE_OK) rc = config_set_text(v, "model", v->model->name);
+  if (rc == SQLITE_OK) rc = config_set_text(v, "source", v->model->source);
+  if (rc == SQLITE_OK) rc = config_set_int(v, "dim", dim);
+  if (rc == SQLITE_OK) v->dim = dim;
+  return rc;
+}

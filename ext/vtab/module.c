@@ -1,0 +1,237 @@
+/*
+** module.c: the module bertsql as SQLite sees it.
+**
+** Since all that a table knows lies in tables, most of what SQLite may do to it
+** needs nothing here: a savepoint, a rollback or another process changes those
+** tables, and they are read each time. What this file adds to a transaction is
+** its end: texts that INSERT left in the queue get their vectors before COMMIT.
+*/
+#include "vtab.h"
+
+#include <string.h>
+
+/* ---- Making a table ---------------------------------------------------- */
+
+static void vtab_free(vtab *v) {
+  vtab **link = connection_tables(v->connection);
+  while (*link != NULL && *link != v) link = &(*link)->next;
+  if (*link == v) *link = v->next;
+  vtab_finalize(v);
+  block_cache_free(v->blocks);
+  declaration_clear(&v->declared);
+  sqlite3_free(v->schema);
+  sqlite3_free(v->name);
+  sqlite3_free(v->key);
+  sqlite3_free(v->refused);
+  sqlite3_free(v->base.zErrMsg);
+  sqlite3_free(v);
+}
+
+/* argv: module, schema, table, then the arguments in parentheses. */
+static int vtab_make(sqlite3 *db, connection *c, int argc, const char *const *argv, vtab **out,
+                     char **message) {
+  vtab *v = sqlite3_malloc64(sizeof *v);
+  if (v == NULL) return SQLITE_NOMEM;
+  memset(v, 0, sizeof *v);
+  v->db = db;
+  v->connection = c;
+  v->schema = sqlite3_mprintf("%s", argv[1]);
+  v->name = sqlite3_mprintf("%s", argv[2]);
+  int rc = v->schema != NULL && v->name != NULL ? SQLITE_OK : SQLITE_NOMEM;
+  if (rc == SQLITE_OK) rc = declaration_read(v->name, argc - 3, argv + 3, &v->declared, message);
+  if (rc == SQLITE_OK) rc = source_open(v);
+  if (rc != SQLITE_OK) {
+    vtab_free(v);
+    return rc;
+  }
+  v->next = *connection_tables(c);
+  *connection_tables(c) = v;
+  *out = v;
+  return SQLITE_OK;
+}
+
+/* Tells SQLite the columns. */
+static int declare(vtab *v) {
+  sqlite3_str *out = sqlite3_str_new(v->db);
+  sqlite3_str_appendall(out, "CREATE TABLE x(");
+  for (int i = 0; i < v->declared.count; i++) {
+    source_append_declaration(out, v, i);
+    sqlite3_str_appendall(out, ", ");
+  }
+  sqlite3_str_appendf(
+      out,
+      "\"%w\" HIDDEN, k INTEGER HIDDEN, distance REAL HIDDEN, embedding BLOB HIDDEN, "
+      "chunk INTEGER HIDDEN, start INTEGER HIDDEN, stop INTEGER HIDDEN, n_tokens "
+      "INTEGER HIDDEN, truncated INTEGER HIDDEN, status TEXT HIDDEN)",
+      v->name);
+  char *sql = sqlite3_str_finish(out);
+  if (sql == NULL) return SQLITE_NOMEM;
+  int rc = sqlite3_declare_vtab(v->db, sql);
+  sqlite3_free(sql);
+  if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
+  if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_INNOCUOUS);
+  return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
+}
+
+/* Gives the table to SQLite, or its message and nothing. */
+static int hand_over(vtab *v, int rc, sqlite3_vtab **out, char **message) {
+  if (rc == SQLITE_OK) {
+    *out = &v->base;
+    return rc;
+  }
+  if (*message == NULL) {
+    *message = v->base.zErrMsg;
+    v->base.zErrMsg = NULL;
+  }
+  vtab_free(v);
+  return rc;
+}
+
+static int create(sqlite3 *db, void *user, int argc, const char *const *argv, sqlite3_vtab **out,
+                  char **message) {
+  vtab *v = NULL;
+  int rc = vtab_make(db, user, argc, argv, &v, message);
+  if (rc != SQLITE_OK) return rc;
+  rc = source_check(v);
+  if (rc == SQLITE_OK) rc = shadow_create(v);
+  if (rc == SQLITE_OK) rc = config_begin(v);
+  if (rc == SQLITE_OK) rc = model_record(v);
+  if (rc == SQLITE_OK) rc = declare(v);
+  return hand_over(v, rc, out, message);
+}
+
+static int connect(sqlite3 *db, void *user, int argc, const char *const *argv, sqlite3_vtab **out,
+                   char **message) {
+  vtab *v = NULL;
+  int rc = vtab_make(db, user, argc, argv, &v, message);
+  if (rc != SQLITE_OK) return rc;
+  rc = config_open(v);
+  if (rc == SQLITE_OK) rc = declare(v);
+  return hand_over(v, rc, out, message);
+}
+
+static int disconnect(sqlite3_vtab *table) {
+  vtab_free((vtab *)table);
+  return SQLITE_OK;
+}
+
+static int destroy(sqlite3_vtab *table) {
+  vtab *v = (vtab *)table;
+  vtab_finalize(v); /* a table with an open statement cannot be dropped */
+  int rc = shadow_drop(v);
+  if (rc == SQLITE_OK) vtab_free(v);
+  return rc;
+}
+
+static int rename_table(sqlite3_vtab *table, const char *name) {
+  vtab *v = (vtab *)table;
+  vtab_finalize(v);
+  return shadow_rename(v, name);
+}
+
+/* ---- Transactions ------------------------------------------------------ */
+
+static int begin(sqlite3_vtab *table) {
+  ((vtab *)table)->wrote = 0;
+  return SQLITE_OK;
+}
+
+/* Vectors for what INSERT and UPDATE left. SQLite runs this at COMMIT, while an
+** error still takes the transaction back. */
+static int sync(sqlite3_vtab *table) {
+  vtab *v = (vtab *)table;
+  if (!v->wrote) return SQLITE_OK;
+  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
+  int rc = refresh_queue(v);
+  sqlite3_set_last_insert_rowid(v->db, last);
+  if (rc == SQLITE_OK) v->wrote = 0;
+  return rc;
+}
+
+static int finish(sqlite3_vtab *table) {
+  ((vtab *)table)->wrote = 0;
+  return SQLITE_OK;
+}
+
+/* ---- PRAGMA integrity_check -------------------------------------------- */
+
+/* Called by SQLite 3.44 and later. Bit 0 of `flags` is set for quick_check. */
+static int integrity(sqlite3_vtab *table, const char *schema, const char *name, int flags,
+                     char **message) {
+  char *problem = NULL;
+  vtab *v = (vtab *)table;
+  (void)schema;
+  if (flags & 1) return SQLITE_OK;
+  int rc = config_check(v);
+  if (v->refused != NULL)
+    problem = sqlite3_mprintf("%s", v->refused);
+  else if (rc == SQLITE_OK)
+    rc = check_run(v, &problem);
+  if (v->refused != NULL) rc = problem != NULL ? SQLITE_OK : SQLITE_NOMEM;
+  if (rc == SQLITE_OK && problem != NULL)
+    *message = sqlite3_mprintf("in bertsql table %s: %s", name, problem);
+  sqlite3_free(problem);
+  return rc == SQLITE_OK && problem != NULL && *message == NULL ? SQLITE_NOMEM : rc;
+}
+
+/* ---- The module -------------------------------------------------------- */
+
+/* Headers before 3.44 end the struct with xShadowName; what follows is read by a
+** host that knows it, when iVersion says that it is there. */
+typedef struct module_with_integrity {
+  sqlite3_module module;
+  int (*integrity)(sqlite3_vtab *, const char *, const char *, int, char **);
+} module_with_integrity;
+
+#if SQLITE_VERSION_NUMBER < 3044000
+_Static_assert(offsetof(module_with_integrity, integrity) ==
+                   offsetof(sqlite3_module, xShadowName) + sizeof(void *),
+               "xIntegrity comes right behind xShadowName");
+#endif
+
+static const module_with_integrity table_module = {
+    .module =
+        {
+            .iVersion = 4,
+            .xCreate = create,
+            .xConnect = connect,
+            .xBestIndex = plan_best_index,
+            .xDisconnect = disconnect,
+            .xDestroy = destroy,
+            .xOpen = cursor_open,
+            .xClose = cursor_close,
+            .xFilter = cursor_filter,
+            .xNext = cursor_next,
+            .xEof = cursor_eof,
+            .xColumn = cursor_column,
+            .xRowid = cursor_rowid,
+            .xUpdate = write_update,
+            .xBegin = begin,
+            .xSync = sync,
+            .xCommit = finish,
+            .xRollback = finish,
+            .xFindFunction = NULL,
+            .xRename = rename_table,
+            .xSavepoint = NULL,
+            .xRelease = NULL,
+            .xRollbackTo = NULL,
+            .xShadowName = shadow_is_name,
+#if SQLITE_VERSION_NUMBER >= 3044000
+            .xIntegrity = integrity,
+#endif
+        },
+    .integrity = integrity,
+};
+
+int vtab_register(connection *c) {
+  return sqlite3_create_module_v2(connection_db(c), "bertsql", &table_module.module,
+                                  connection_hold(c), connection_drop);
+}
+
+vtab *vtab_connected(connection *c, const char *schema, const char *name) {
+  vtab *v = *connection_tables(c);
+  while (v != NULL &&
+         (sqlite3_stricmp(v->schema, schema) != 0 || sqlite3_stricmp(v->name, name) != 0))
+    v = v->next;
+  return v;
+}

@@ -1,0 +1,186 @@
+/*
+** source.c: where the texts are: in t_content, or in the table that content=
+** names, whose rows are told apart by its INTEGER PRIMARY KEY.
+*/
+#include "vtab.h"
+
+#include <string.h>
+
+/* ---- Names ------------------------------------------------------------- */
+
+void source_append_table(sqlite3_str *out, const vtab *v) {
+  if (v->declared.content != NULL)
+    sqlite3_str_appendf(out, "\"%w\".\"%w\"", v->schema, v->declared.content);
+  else
+    sqlite3_str_appendf(out, "\"%w\".\"%w_content\"", v->schema, v->name);
+}
+
+void source_append_column(sqlite3_str *out, const vtab *v, int column) {
+  if (v->declared.content != NULL)
+    sqlite3_str_appendf(out, "\"%w\"", v->declared.columns[column].name);
+  else
+    sqlite3_str_appendf(out, "c%d", column);
+}
+
+void source_append_declaration(sqlite3_str *out, const vtab *v, int column) {
+  const declared_column *c = &v->declared.columns[column];
+  const char *type = c->type, *collation = NULL;
+  if (v->declared.content != NULL &&
+      sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, c->name, &type,
+                                    &collation, NULL, NULL, NULL) != SQLITE_OK)
+    type = "";
+  sqlite3_str_appendf(out, "\"%w\" %s", c->name, type != NULL ? type : "");
+  if (collation != NULL && sqlite3_stricmp(collation, "BINARY") != 0)
+    sqlite3_str_appendf(out, " COLLATE \"%w\"", collation);
+}
+
+/* ---- The content table ------------------------------------------------- */
+
+/* The name of the INTEGER PRIMARY KEY; NULL without one. */
+static int find_key(vtab *v, char **key) {
+  static const char sql[] = "SELECT min(name) FROM pragma_table_info(?1, ?2) WHERE pk > 0 "
+                            "HAVING count(*) = 1 AND min(type) = 'INTEGER' COLLATE NOCASE";
+  sqlite3_stmt *s = NULL;
+  *key = NULL;
+  int rc = sqlite3_prepare_v2(v->db, sql, -1, &s, NULL);
+  if (rc != SQLITE_OK) return vtab_fail_sqlite(v, rc);
+  sqlite3_bind_text(s, 1, v->declared.content, -1, SQLITE_STATIC);
+  sqlite3_bind_text(s, 2, v->schema, -1, SQLITE_STATIC);
+  if (sqlite3_step(s) == SQLITE_ROW && sqlite3_column_type(s, 0) != SQLITE_NULL) {
+    *key = sqlite3_mprintf("%s", sqlite3_column_text(s, 0));
+    if (*key == NULL) {
+      sqlite3_finalize(s);
+      return SQLITE_NOMEM;
+    }
+  }
+  rc = sqlite3_finalize(s);
+  return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
+}
+
+int source_open(vtab *v) {
+  int rc = SQLITE_OK;
+  sqlite3_free(v->key);
+  v->key = NULL;
+  if (v->declared.content == NULL)
+    v->key = sqlite3_mprintf("id");
+  else
+    return find_key(v, &v->key);
+  if (v->key == NULL) rc = SQLITE_NOMEM;
+  return rc;
+}
+
+/* 1 when the content table has the column; NULL asks for the table itself. */
+static int has_column(vtab *v, const char *column) {
+  return sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, column, NULL, NULL,
+                                       NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static int refuse_key(vtab *v) {
+  const char *content = v->declared.content;
+  return vtab_fail(v, SQLITE_ERROR,
+                   "content table %s has no INTEGER PRIMARY KEY, by which alone rows keep their "
+                   "numbers; give it one, as in CREATE TABLE %s(id INTEGER PRIMARY KEY, …)",
+                   content, content);
+}
+
+static int check_key(vtab *v) {
+  char *key = NULL;
+  const char *wanted = v->declared.content_rowid;
+  int rc = find_key(v, &key);
+  if (rc == SQLITE_OK && (key == NULL || !has_column(v, "rowid"))) /* no rowid: WITHOUT ROWID */
+    rc = refuse_key(v);
+  if (rc == SQLITE_OK && wanted != NULL && sqlite3_stricmp(wanted, key) != 0)
+    rc = vtab_fail(v, SQLITE_ERROR,
+                   "content_rowid='%s' is not the INTEGER PRIMARY KEY of %s, which is %s", wanted,
+                   v->declared.content, key);
+  if (rc == SQLITE_OK && (v->key == NULL || strcmp(v->key, key) != 0)) {
+    vtab_finalize(v);
+    sqlite3_free(v->key);
+    v->key = key;
+    return SQLITE_OK;
+  }
+  sqlite3_free(key);
+  return rc;
+}
+
+static int check_columns(vtab *v) {
+  for (int i = 0; i < v->declared.count; i++)
+    if (!has_column(v, v->declared.columns[i].name))
+      return vtab_fail(v, SQLITE_ERROR,
+                       "content table %s has no column %s; name columns that it has, or rename it "
+                       "back: ALTER TABLE %s RENAME COLUMN … TO %s",
+                       v->declared.content, v->declared.columns[i].name, v->declared.content,
+                       v->declared.columns[i].name);
+  return SQLITE_OK;
+}
+
+int source_check(vtab *v) {
+  if (v->declared.content == NULL) return SQLITE_OK;
+  if (!has_column(v, NULL))
+    return vtab_fail(
+        v, SQLITE_ERROR,
+        "there is no content table %s in %s; if it was renamed, rename it back with ALTER "
+        "TABLE … RENAME TO %s, or make this table anew: DROP TABLE %s; CREATE VIRTUAL "
+        "TABLE %s USING bertsql(…, content='…')",
+        v->declared.content, v->schema, v->declared.content, v->name, v->name);
+  int rc = check_key(v);
+  return rc == SQLITE_OK ? check_columns(v) : rc;
+}
+
+/* ---- Texts ------------------------------------------------------------- */
+
+void joined_text_free(joined_text *t) {
+  sqlite3_free(t->data);
+  memset(t, 0, sizeof *t);
+}
+
+/* Appends bytes and a NUL behind them. */
+static int append(joined_text *t, const char *bytes, size_t size) {
+  if (t->size + size + 1 > t->room) {
+    size_t room = t->size + size + 1 + (t->size + size) / 2;
+    char *grown = sqlite3_realloc64(t->data, room);
+    if (grown == NULL) return SQLITE_NOMEM;
+    t->data = grown;
+    t->room = room;
+  }
+  if (size > 0) memcpy(t->data + t->size, bytes, size);
+  t->size += size;
+  t->data[t->size] = 0;
+  return SQLITE_OK;
+}
+
+int source_join(vtab *v, sqlite3_stmt *s, int first, joined_text *out) {
+  int rc = SQLITE_OK;
+  out->size = 0;
+  out->is_null = 1;
+  for (int i = 0; rc == SQLITE_OK && i < v->declared.count; i++) {
+    if (v->declared.columns[i].unindexed) continue;
+    int column = first++, type = sqlite3_column_type(s, column);
+    if (type == SQLITE_NULL) continue;
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    size_t size = (size_t)sqlite3_column_bytes(s, column);
+    if (text == NULL && size + (type != SQLITE_BLOB) > 0) return SQLITE_NOMEM;
+    if (!out->is_null) rc = append(out, "\n", 1);
+    if (rc == SQLITE_OK) rc = append(out, text, size);
+    out->is_null = 0;
+  }
+  return rc;
+}
+
+void source_hash(const joined_text *t, unsigned char hash[HASH_BYTES]) {
+  digest_bytes(t->data, t->size, hash);
+}
+
+int source_text(vtab *v, sqlite3_int64 row, joined_text *out, int *found) {
+  sqlite3_stmt *s;
+  *found = 0;
+  int rc = vtab_statement(v, SOURCE_TEXT, &s);
+  if (rc != SQLITE_OK) return rc;
+  sqlite3_bind_int64(s, 1, row);
+  if (sqlite3_step(s) == SQLITE_ROW) {
+    *found = 1;
+    rc = source_join(v, s, 0, out);
+  }
+  int reset = sqlite3_reset(s);
+  return rc != SQLITE_OK ? rc : vtab_fail_sqlite(v, reset);
+}
