@@ -27,14 +27,15 @@ enum {
 static const double PROGRESS_AFTER = 1.0, PROGRESS_EVERY = 0.5;
 
 typedef struct batch_row {
-  sqlite3_value *key;
-  char *text; /* [size]; NULL for a NULL text */
+  sqlite3_value *key; /* NULL when there is none */
+  char *text;         /* [size]; NULL for a NULL text */
   size_t size;
   size_t embedded; /* which of the texts that were embedded */
+  char *refused;   /* why it was not, where that is kept; else NULL */
 } batch_row;
 
 typedef struct progress {
-  const char *what;
+  const char *what, *unit;
   double begun, printed; /* seconds */
   int shown;             /* characters of the line on the screen */
   sqlite3_int64 rows;
@@ -67,7 +68,8 @@ static double now(void) {
 /* Writes the line over the one before. */
 static void progress_show(progress *p, double time) {
   double rate = time > p->begun ? (double)p->rows / (time - p->begun) : 0;
-  int size = fprintf(stderr, "\r%s: %lld rows, %.1f rows/s", p->what, (long long)p->rows, rate);
+  int size = fprintf(stderr, "\r%s: %lld %s, %.1f %s/s", p->what, (long long)p->rows, p->unit, rate,
+                     p->unit);
   if (size < p->shown) fprintf(stderr, "%*s", p->shown - size, "");
   fflush(stderr);
   p->shown = size;
@@ -122,6 +124,7 @@ bert_status embed_batch_create(connection *c, loaded_model *model, const char *w
   b->most = smaller(ROWS_PER_THREAD * threads, MOST_ROWS);
   b->limit = smaller(FIRST_ROWS_PER_THREAD * threads, MOST_ROWS);
   b->progress.what = what;
+  b->progress.unit = "rows";
   b->progress.begun = now();
   if (!make_room(b)) {
     embed_batch_free(b);
@@ -143,6 +146,10 @@ void embed_batch_free(embed_batch *b) {
   sqlite3_free(b);
 }
 
+void embed_batch_count_as(embed_batch *b, const char *unit) {
+  b->progress.unit = unit;
+}
+
 int embed_batch_dim(const embed_batch *b) {
   return b->dim;
 }
@@ -151,6 +158,7 @@ void embed_batch_begin(embed_batch *b) {
   for (size_t i = 0; i < b->count; i++) {
     sqlite3_value_free(b->rows[i].key);
     sqlite3_free(b->rows[i].text);
+    sqlite3_free(b->rows[i].refused);
   }
   b->count = 0;
   b->bytes = 0;
@@ -158,19 +166,20 @@ void embed_batch_begin(embed_batch *b) {
 
 /* What a key holds beyond its struct. */
 static uint64_t key_bytes(sqlite3_value *key) {
-  int type = sqlite3_value_type(key);
+  int type = key != NULL ? sqlite3_value_type(key) : SQLITE_NULL;
   return type == SQLITE_TEXT || type == SQLITE_BLOB ? (uint64_t)sqlite3_value_bytes(key) : 0;
 }
 
 bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text *text,
                             bert_error *error) {
-  batch_row row = {sqlite3_value_dup(key), NULL, 0, 0};
+  batch_row row = {NULL, NULL, 0, 0, NULL};
+  if (key != NULL) row.key = sqlite3_value_dup(key);
   if (text != NULL) {
     row.size = text->size;
     row.text = sqlite3_malloc64(row.size + 1); /* an empty text is no NULL */
     if (row.text != NULL && row.size > 0) memcpy(row.text, text->data, row.size);
   }
-  if (row.key == NULL || (text != NULL && row.text == NULL)) {
+  if ((key != NULL && row.key == NULL) || (text != NULL && row.text == NULL)) {
     sqlite3_value_free(row.key);
     sqlite3_free(row.text);
     return error_nomem(error, "collecting texts");
@@ -186,6 +195,7 @@ int embed_batch_full(const embed_batch *b) {
 
 /* Puts "key 12: " before an error, so that the row can be found. */
 static bert_status name_key(const batch_row *r, bert_error *error) {
+  if (r->key == NULL) return error->status;
   int type = sqlite3_value_type(r->key);
   const char *quote = type == SQLITE_TEXT ? "'" : "";
   bert_text text = {"(a BLOB)", 8};
@@ -215,23 +225,68 @@ static bert_status find_refused(embed_batch *b, bert_error *error) {
   return status;
 }
 
-bert_status embed_batch_run(embed_batch *b, bert_error *error) {
+/* Lists the texts that are not NULL; returns how many they are. */
+static size_t list_texts(embed_batch *b) {
   size_t count = 0;
-  bert_status status = BERT_OK;
   for (size_t i = 0; i < b->count; i++) {
     bert_text text = {b->rows[i].text, b->rows[i].size};
     if (text.data == NULL) continue;
     b->rows[i].embedded = count;
     b->texts[count++] = text;
   }
-  if (count > 0)
-    status =
-        bert_embed(b->model->encoder, b->texts, count, b->options, b->vectors, b->results, error);
-  if (status == BERT_TOO_LONG || status == BERT_NUMERIC) return find_refused(b, error);
-  if (status != BERT_OK) return status;
+  return count;
+}
+
+static bert_status embed_range(embed_batch *b, size_t first, size_t last, bert_error *error) {
+  return bert_embed(b->model->encoder, b->texts + first, last - first, b->options,
+                    b->vectors + first * (size_t)b->dim, b->results + first, error);
+}
+
+/* A text that the encoder will not embed, whatever stands beside it. */
+static int is_refusal(bert_status status) {
+  return status == BERT_TOO_LONG || status == BERT_NUMERIC;
+}
+
+static void batch_done(embed_batch *b) {
   if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->most);
   progress_step(&b->progress, b->connection, b->count);
+}
+
+bert_status embed_batch_run(embed_batch *b, bert_error *error) {
+  size_t count = list_texts(b);
+  bert_status status = count > 0 ? embed_range(b, 0, count, error) : BERT_OK;
+  if (is_refusal(status)) return find_refused(b, error);
+  if (status == BERT_OK) batch_done(b);
+  return status;
+}
+
+/* Keeps with its row why text `text` was refused. */
+static bert_status keep_refusal(embed_batch *b, size_t text, bert_error *error) {
+  size_t row = text; /* or a later one: NULLs come between */
+  while (b->rows[row].text == NULL || b->rows[row].embedded != text) row++;
+  embed_error_explain(b->model, b->options, error);
+  b->rows[row].refused = sqlite3_mprintf("%s", error->text);
+  if (b->rows[row].refused == NULL) return error_nomem(error, "embedding a batch");
+  *error = (bert_error){BERT_OK, ""};
   return BERT_OK;
+}
+
+/* Embeds texts [first, last). Where one is refused both halves are tried, so
+** that a few bad ones cost little, and the good ones get their vectors. */
+static bert_status embed_halves(embed_batch *b, size_t first, size_t last, bert_error *error) {
+  bert_status status = embed_range(b, first, last, error);
+  if (!is_refusal(status)) return status;
+  if (last - first == 1) return keep_refusal(b, first, error);
+  size_t middle = first + (last - first) / 2;
+  status = embed_halves(b, first, middle, error);
+  return status == BERT_OK ? embed_halves(b, middle, last, error) : status;
+}
+
+bert_status embed_batch_run_each(embed_batch *b, bert_error *error) {
+  size_t count = list_texts(b);
+  bert_status status = count > 0 ? embed_halves(b, 0, count, error) : BERT_OK;
+  if (status == BERT_OK) batch_done(b);
+  return status;
 }
 
 size_t embed_batch_count(const embed_batch *b) {
@@ -240,8 +295,8 @@ size_t embed_batch_count(const embed_batch *b) {
 
 embed_row embed_batch_row(const embed_batch *b, size_t row) {
   const batch_row *r = &b->rows[row];
-  embed_row out = {r->key, NULL, {0, 0}};
-  if (r->text == NULL) return out;
+  embed_row out = {r->key, NULL, {0, 0}, r->refused};
+  if (r->text == NULL || r->refused != NULL) return out;
   out.vector = b->vectors + r->embedded * (size_t)b->dim;
   out.result = b->results[r->embedded];
   return out;

@@ -367,8 +367,9 @@ typedef struct embed_batch embed_batch;
 /* An embedded row; valid until the next begin. */
 typedef struct embed_row {
   sqlite3_value *key;
-  const float *vector; /* [dim]; NULL when the text was NULL */
+  const float *vector; /* [dim]; NULL when the text was NULL, or refused */
   bert_embed_result result;
+  const char *refused; /* why the text was, after embed_batch_run_each; else NULL */
 } embed_row;
 
 /* Makes a batch for `model`, which it holds. `how` and its strings must
@@ -380,10 +381,14 @@ bert_status embed_batch_create(connection *c, loaded_model *model, const char *w
 void embed_batch_free(embed_batch *b); /* NULL is allowed */
 int embed_batch_dim(const embed_batch *b);
 
+/* What the line of progress counts, in place of "rows"; a constant. */
+void embed_batch_count_as(embed_batch *b, const char *unit);
+
 /* Forgets the rows; keeps the memory. */
 void embed_batch_begin(embed_batch *b);
 
-/* Copies a key and a text; NULL stands for a NULL text. BERT_NOMEM. */
+/* Copies a key, if there is one, and a text; NULL stands for a NULL text.
+** BERT_NOMEM. */
 bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text *text,
                             bert_error *error);
 int embed_batch_full(const embed_batch *b);
@@ -391,6 +396,10 @@ int embed_batch_full(const embed_batch *b);
 /* Embeds all texts on all threads. Errors: as bert_embed, with the key of the
 ** row whose text was refused. `error` is not NULL. */
 bert_status embed_batch_run(embed_batch *b, bert_error *error);
+
+/* The same, but a text that is refused (BERT_TOO_LONG, BERT_NUMERIC) does not
+** stop the others: its row has no vector and says why. */
+bert_status embed_batch_run_each(embed_batch *b, bert_error *error);
 size_t embed_batch_count(const embed_batch *b);
 embed_row embed_batch_row(const embed_batch *b, size_t row);
 
