@@ -5,6 +5,7 @@
 **   memory.c    allocation through the caller's allocator, growing arrays
 **   sort.c      sorting without allocation and without a bad case
 **   hash.c      a hash of bytes under a secret seed
+**   digest.c    a hash of bytes that is the same on every machine
 **   json.c      a strict JSON reader for files that may be hostile
 **   json_get.c  reading a parsed document
 **   decimal.c   decimal numbers to the nearest double, whatever the locale
@@ -83,6 +84,23 @@ void sort_pointers(const void **items, size_t count, int (*compare)(const void *
 ** machines of other byte order: not for files. */
 uint64_t hash_bytes(const uint64_t seed[2], const void *bytes, size_t size);
 void hash_seed(uint64_t seed[2]); /* a random one; seed[0] is not 0 */
+
+/* ---- digest.c ---------------------------------------------------------- */
+
+/* XXH3 of 128 bits, big-endian as xxHash's canonical form: the same on every
+** machine and in every version, so files may hold it; its name there is
+** "xxh3-128". For finding what changed, not against those who choose the bytes. */
+enum { DIGEST_BYTES = 16 };
+void digest_bytes(const void *bytes, size_t size, unsigned char out[DIGEST_BYTES]);
+
+/* The same in parts: what digest_end gives is digest_bytes of all that was added,
+** joined. No part of it can fail; digest_end may be asked again later. */
+typedef struct digest_stream {
+  uint64_t state[88]; /* digest.c's own */
+} digest_stream;
+void digest_begin(digest_stream *d);
+void digest_add(digest_stream *d, const void *bytes, size_t size);
+void digest_end(const digest_stream *d, unsigned char out[DIGEST_BYTES]);
 
 /* ---- json.c ------------------------------------------------------------ */
 

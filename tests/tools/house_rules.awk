@@ -3,7 +3,8 @@
 #
 #   layers     base <- kernels <- search, files <- tokenizers, forward <- analysis <- model <- ext
 #   sqlite3    is not mentioned in encoder/
-#   libraries  utf8proc.h is included by unicode.c alone, cblas.h by gemm.c alone
+#   libraries  utf8proc.h is included by unicode.c alone, cblas.h by gemm.c alone,
+#              xxhash.h by digest.c alone
 #   length     no function has more than 80 lines
 
 BEGIN {
@@ -34,6 +35,7 @@ FNR == 1 {
 
 /sqlite3/ && FILENAME ~ /^encoder\// { breach("encoder mentions sqlite3") }
 /^#include *<utf8proc/ && file != "unicode.c" { breach("only unicode.c includes utf8proc") }
+/^#include *<xxhash/ && file != "digest.c" { breach("only digest.c includes xxhash.h") }
 /^#include *<cblas/ && file != "gemm.c" { breach("only gemm.c includes cblas.h") }
 
 # A function begins with a line that starts in the first column and is not a

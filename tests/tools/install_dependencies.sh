@@ -18,6 +18,7 @@ libsqlite3-dev       header sqlite3ext.h
 sqlite3              command -v sqlite3
 libopenblas-dev      header openblas-pthread/cblas.h || header cblas.h || header openblas/cblas.h
 libutf8proc-dev      header utf8proc.h
+libxxhash-dev        header xxhash.h
 python3-pip          python3 -m pip --version || command -v pip3
 ca-certificates      test -e /etc/ssl/certs/ca-certificates.crt || test -e /etc/pki/tls/certs/ca-bundle.crt
 LIST

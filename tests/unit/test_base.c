@@ -241,6 +241,51 @@ static void test_hash(void **state) {
   }
 }
 
+/* ---- digest.c ---------------------------------------------------------- */
+
+/* From python-xxhash 3, xxh3_128_hexdigest, of size bytes ((i * i * 7 + i) >> 3)
+** & 255. The sizes take each of the ways that XXH3 has. */
+static const struct digest_case {
+  size_t size;
+  const char *hex;
+} digest_cases[] = {
+    {0, "99aa06d3014798d86001c324468d497f"},    {1, "a6cd5e9392000f6ac44bdff4074eecdb"},
+    {3, "239bee2fb30c288f8fecb24e5f5c2208"},    {9, "d704991ff7364d0ffe6234994c971891"},
+    {17, "1cdadb3e306f73d1cf2d74081aec733f"},   {129, "aa03c18e1157118a6cacc9a068eff517"},
+    {240, "69de193790562e4d8a26b3a41b59f1d2"},  {241, "0f85f0eb15cef895984fa85890b56304"},
+    {1024, "aab3db9b2dcde6eaf4bac61898390a5d"}, {70000, "5ed55678c3ddb8b7d7ffe60faec2d85c"},
+};
+
+static void assert_digest(const unsigned char digest[DIGEST_BYTES], const char *hex) {
+  char text[2 * DIGEST_BYTES + 1];
+  for (size_t i = 0; i < DIGEST_BYTES; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
+  assert_string_equal(text, hex);
+}
+
+static void test_digest(void **state) {
+  enum { MOST = 70000 };
+  unsigned char *bytes = malloc(MOST), out[DIGEST_BYTES];
+  assert_non_null(bytes);
+  for (size_t i = 0; i < MOST; i++) bytes[i] = (unsigned char)((i * i * 7 + i) >> 3 & 255);
+  for (size_t c = 0; c < sizeof digest_cases / sizeof *digest_cases; c++) {
+    size_t size = digest_cases[c].size;
+    digest_bytes(size == 0 ? NULL : bytes, size, out);
+    assert_digest(out, digest_cases[c].hex);
+    for (size_t part = 1; part < 2 * size + 2; part = part * 3 + 1) {
+      digest_stream d;
+      digest_begin(&d);
+      for (size_t at = 0; at < size; at += part)
+        digest_add(&d, bytes + at, size - at < part ? size - at : part);
+      digest_add(&d, NULL, 0);
+      digest_end(&d, out);
+      assert_digest(out, digest_cases[c].hex);
+      digest_end(&d, out);
+      assert_digest(out, digest_cases[c].hex);
+    }
+  }
+  free(bytes);
+}
+
 /* ---- decimal.c --------------------------------------------------------- */
 
 static void check_decimal(const char *text) {
@@ -696,6 +741,7 @@ int main(void) {
       cmocka_unit_test(test_memory_grow),
       cmocka_unit_test(test_sort),
       cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_digest),
       cmocka_unit_test(test_decimal_hard),
       cmocka_unit_test(test_decimal_random),
       cmocka_unit_test(test_decimal_halfway),
