@@ -147,6 +147,16 @@ typedef struct bert_description {
 
 const bert_description *bert_describe(const bert_model *model);
 
+/* What tells one model from another, wherever it lies: 128 bits of everything an
+** embedding depends on, that is the bytes of the weights and of the tokenizer's
+** files, and the settings in the other files: sizes, pooling, modules, prompts,
+** token limit, precision. Two copies of a model have the same fingerprint on
+** every machine, mapped or copied. The first call reads all weights, with all
+** cores; later ones only check that the files are unchanged. Any number of
+** threads may ask at once.
+** Errors: BERT_CHANGED, BERT_NOMEM, BERT_IO. */
+bert_status bert_fingerprint(bert_model *model, unsigned char fingerprint[16], bert_error *error);
+
 /* BERT_OK while the files under the mapping are as they were when the model
 ** was opened, else BERT_CHANGED. A file cut short while mapped would kill the
 ** process at the next touch; call this before work, it costs a microsecond. */

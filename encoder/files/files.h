@@ -47,6 +47,12 @@ bert_status file_read(const char *directory, const char *name, size_t limit, int
 bert_status file_read_json(const char *directory, const char *name, int optional, json_type root,
                            json_document **document, bert_error *error);
 
+/* The same with a digest of the file's bytes, for what must be recognized later;
+** all 0 when there is no file. */
+bert_status file_read_json_digest(const char *directory, const char *name, int optional,
+                                  json_type root, json_document **document,
+                                  unsigned char digest[DIGEST_BYTES], bert_error *error);
+
 /* directory/name, to be freed with memory_free; NULL when out of memory. */
 char *path_join(const char *directory, const char *name);
 int path_exists(const char *directory, const char *name);
@@ -91,6 +97,11 @@ bert_status tensors_open(const char *directory, const char *name, int copy, tens
                          bert_error *error);
 void tensors_close(tensor_file *f); /* NULL is allowed */
 bert_status tensors_check(const tensor_file *f, bert_error *error);
+
+/* The files themselves, in the order in which the index names them: bytes of file
+** i < tensors_file_count, headers included. They live as long as `f`. */
+size_t tensors_file_count(const tensor_file *f);
+bert_text tensors_file_bytes(const tensor_file *f, size_t i);
 
 /* The tensor `name`, or NULL. Lives as long as the file. */
 const tensor *tensors_find(const tensor_file *f, const char *name);

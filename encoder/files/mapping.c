@@ -220,14 +220,23 @@ bert_status file_read(const char *directory, const char *name, size_t limit, int
 
 bert_status file_read_json(const char *directory, const char *name, int optional, json_type root,
                            json_document **document, bert_error *error) {
+  unsigned char digest[DIGEST_BYTES];
+  return file_read_json_digest(directory, name, optional, root, document, digest, error);
+}
+
+bert_status file_read_json_digest(const char *directory, const char *name, int optional,
+                                  json_type root, json_document **document,
+                                  unsigned char digest[DIGEST_BYTES], bert_error *error) {
   char *text = NULL;
   size_t size = 0;
   bert_status status = file_read(directory, name, JSON_LIMIT, optional, &text, &size, error);
+  memset(digest, 0, DIGEST_BYTES);
   if (status != BERT_OK) return status;
   if (text == NULL) {
     *document = NULL;
     return BERT_OK;
   }
+  digest_bytes(text, size, digest);
   json_document *parsed = NULL;
   status = json_parse(text, size, &parsed, error);
   memory_free(text);

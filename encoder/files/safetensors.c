@@ -425,6 +425,15 @@ bert_status tensors_check(const tensor_file *f, bert_error *error) {
   return BERT_OK;
 }
 
+size_t tensors_file_count(const tensor_file *f) {
+  return f->shard_count;
+}
+
+bert_text tensors_file_bytes(const tensor_file *f, size_t i) {
+  bert_text bytes = {f->shards[i].mapping.data, f->shards[i].mapping.size};
+  return bytes;
+}
+
 const tensor *tensors_find(const tensor_file *f, const char *name) {
   size_t low = 0, high = f->count;
   while (low < high) {

@@ -5,6 +5,7 @@
 **   open.c      bert_open, bert_close: models shared within the process
 **   load.c      the files of one directory to a bert_model
 **   stamp.c     whether the files of a directory are still the same
+**   fingerprint.c  what tells one model from another, wherever it lies
 **   tokens.c    bert_tokenize and what belongs to tokens
 **   split.c     bert_split: chunks of a long text
 **   encoder.c   bert_encoder: settings and scratch memory
@@ -17,6 +18,8 @@
 */
 #ifndef BERT_MODEL_H
 #define BERT_MODEL_H
+
+#include <stdatomic.h>
 
 #include "../base/base.h"
 #include "../files/files.h"
@@ -38,6 +41,9 @@ struct bert_model {
   int owners;
   int copied;
   uint64_t stamp; /* of the files it was read from */
+  /* Of fingerprint.c: made when it is first asked for. */
+  atomic_int fingerprinted;
+  unsigned char fingerprint[DIGEST_BYTES];
   /* Immutable from here on. */
   char *directory;             /* absolute */
   char *transformer_directory; /* the one with config.json */

@@ -117,10 +117,13 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   size_t size = 0;
   json_document *config = NULL;
   uint32_t node;
+  unsigned char digest[DIGEST_BYTES];
   bert_status status = file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 1, &text, &size, error);
   if (status != BERT_OK) return status;
   if (text == NULL)
     return error_set(error, BERT_IO, "%s has no tokenizer.json and no vocab.txt", directory);
+  digest_bytes(text, size, digest);
+  digest_add(&t->files, digest, sizeof digest);
   status = read_lines(&t->vocabulary, text, size, error);
   memory_free(text);
   if (status != BERT_OK) return error_prefix(error, "%s/vocab.txt", directory);
@@ -130,8 +133,10 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   node = trie_step(&t->vocabulary.trie, t->vocabulary.trie.root, '#');
   t->wordpiece.continuation =
       node == TRIE_NONE ? TRIE_NONE : trie_step(&t->vocabulary.trie, node, '#');
-  status = file_read_json(directory, "tokenizer_config.json", 1, JSON_OBJECT, &config, error);
+  status = file_read_json_digest(directory, "tokenizer_config.json", 1, JSON_OBJECT, &config,
+                                 digest, error);
   if (status != BERT_OK) return status;
+  digest_add(&t->files, digest, sizeof digest);
   status = read_config(t, config == NULL ? NULL : json_root(config), steps, error);
   json_free(config);
   if (status != BERT_OK) return error_prefix(error, "%s/tokenizer_config.json", directory);

@@ -405,6 +405,7 @@ struct tokenizer {
   model_kind model;
   wordpiece wordpiece; /* of MODEL_WORDPIECE */
   postprocessor postprocessor;
+  digest_stream files; /* the digest of each file it was made from */
 };
 
 /* Adds a token as tokenizer.json or tokenizer_config.json describes it; `id`

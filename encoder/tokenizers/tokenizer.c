@@ -13,9 +13,12 @@
 
 static bert_status load(tokenizer *t, const char *directory, int *steps, bert_error *error) {
   json_document *document = NULL;
+  unsigned char digest[DIGEST_BYTES];
   bert_status status =
-      file_read_json(directory, "tokenizer.json", 1, JSON_OBJECT, &document, error);
+      file_read_json_digest(directory, "tokenizer.json", 1, JSON_OBJECT, &document, digest, error);
   if (status != BERT_OK) return status;
+  digest_begin(&t->files);
+  digest_add(&t->files, digest, sizeof digest);
   if (document == NULL) return load_vocab_txt(t, directory, steps, error);
   status = load_tokenizer_json(t, json_root(document), steps, error);
   json_free(document);
@@ -58,6 +61,10 @@ const char *tokenizer_kind(const tokenizer *t) {
   case MODEL_WORDPIECE: return "wordpiece";
   }
   return "";
+}
+
+void tokenizer_digest(const tokenizer *t, unsigned char out[DIGEST_BYTES]) {
+  digest_end(&t->files, out);
 }
 
 static int highest(int so_far, const template *t, int types) {

@@ -41,6 +41,9 @@ int tokenizer_special_count(const tokenizer *t, int pair); /* added by the post-
 int tokenizer_segments(const tokenizer *t);                /* highest type id + 1 */
 bert_text tokenizer_token(const tokenizer *t, int32_t id);
 
+/* A digest of the files that the tokenizer was made from, as they were then. */
+void tokenizer_digest(const tokenizer *t, unsigned char out[DIGEST_BYTES]);
+
 /* Tokenizes `text` (and text_b, for a pair). `limit` is the number of tokens
 ** that are used, special ones included; at least the special count.
 ** only_used: tokens beyond the limit are left out and tokenizing stops soon
