@@ -11,7 +11,9 @@
 **   model.c         the model a table embeds with, held to what config says
 **   source.c        the texts: where they are read from, and their hash
 **   store.c         vectors of a row: written, replaced, deleted, read
+**   vectorize.c     texts cut, embedded in batches and stored row by row
 **   refresh.c       refresh and rebuild: makes vectors keep step with texts
+**   pending.c       how much refresh has yet to do; refresh before a query
 **   queue.c         rows that are known to have changed
 **   write.c         INSERT, UPDATE and DELETE of a table that keeps its texts
 **   commands.c      INSERT INTO t(t) VALUES('refresh'), …
@@ -298,18 +300,51 @@ int store_read_vector(vtab *v, sqlite3_stmt *s, int column, float *scratch, cons
 int queue_add(vtab *v, sqlite3_int64 row);
 int queue_is_empty(vtab *v, int *empty);
 
+/* ---- vectorize.c ------------------------------------------------------- */
+
+/* Rows on their way to vectors. create; give it rows; finish; free. */
+typedef struct vectorizer vectorizer;
+int vectorize_create(vtab *v, vectorizer **out);
+void vectorize_free(vectorizer *z); /* NULL is allowed */
+
+/* Takes a row with its text, which is copied. Embeds and stores, this row or
+** others before it, when a batch is full. The model is looked for with the first. */
+int vectorize_row(vectorizer *z, sqlite3_int64 row, const unsigned char *hash,
+                  const joined_text *text);
+/* Embeds and stores all that is left. */
+int vectorize_finish(vectorizer *z);
+
 /* ---- refresh.c --------------------------------------------------------- */
 
 /* Brings vectors in step with texts, at most `limit` of them anew (0: all).
 ** Everything happens in the transaction that is open. */
 int refresh_run(vtab *v, sqlite3_int64 limit);
-/* The same for what is in the queue only: at commit, and before a MATCH, of a
-** table that keeps its texts. */
+/* The same for what is in the queue only: at commit, of a table that keeps its
+** texts. */
 int refresh_queue(vtab *v);
 /* All vectors anew, with whatever model answers to the table's name now. */
 int rebuild_run(vtab *v);
+
+/* Steps `s`, whose first column is a row number: SQLITE_ROW, SQLITE_DONE, or an
+** error of the table, SQLITE_INTERRUPT among them. */
+int refresh_step(vtab *v, sqlite3_stmt *s, sqlite3_int64 *row);
+/* *same is 1 when t_rows has this text for the row. Writes its hash. */
+int refresh_compare(vtab *v, sqlite3_int64 row, const joined_text *text,
+                    unsigned char hash[HASH_BYTES], int *same);
+/* *by_queue is 1 when all there is to do stands in the queue, orphans apart. */
+int refresh_by_queue(vtab *v, int *by_queue);
+/* Binds a row number that all others are above, for "row > ?1". */
+void refresh_from_start(sqlite3_stmt *s);
+
+/* ---- pending.c --------------------------------------------------------- */
+
 /* How many rows refresh has yet to embed or to delete. Needs no model. */
 int refresh_pending(vtab *v, sqlite3_int64 *pending);
+/* Before a MATCH: brings in step what the table promises to find, that is the
+** rows in the queue of a table that keeps its texts, and everything where it was
+** declared with auto. Takes effect as a whole or not at all, in a transaction of
+** its own where none is open. */
+int refresh_for_query(vtab *v);
 
 /* ---- pack.c ------------------------------------------------------------ */
 
