@@ -261,6 +261,7 @@ static connection *connection_of(sqlite3 *db) {
   memset(c, 0, sizeof *c);
   c->db = db;
   c->owners = 1;
+  c->settings.search_cache = SEARCH_CACHE;
   c->next = process.connections;
   process.connections = c;
   return c;

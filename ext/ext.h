@@ -112,9 +112,12 @@ void loaded_model_drop(loaded_model *m); /* NULL is allowed */
 /* ---- settings.c -------------------------------------------------------- */
 
 typedef struct settings {
-  int threads;  /* 0: one per core */
-  int progress; /* 1: a line on stderr during long work */
+  int threads;      /* 0: one per core */
+  int progress;     /* 1: a line on stderr during long work */
+  int search_cache; /* MB that a virtual table may keep of its blocks; 0: none */
 } settings;
+
+enum { SEARCH_CACHE = 64 }; /* the default of search_cache */
 
 settings *connection_settings(connection *c);
 

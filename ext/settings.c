@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_THREADS = 1024, MOST_CACHE = 1 << 20 };
 
 /* ---- bert_set ---------------------------------------------------------- */
 
@@ -40,6 +40,21 @@ static bert_status set_progress(connection *c, sqlite3_value *value, sqlite3_con
   return status;
 }
 
+/* Enough for the blocks of 150,000 vectors of 384 numbers. NULL stands for that,
+** and 0 keeps none. */
+static bert_status set_search_cache(connection *c, sqlite3_value *value, sqlite3_context *context,
+                                    bert_error *error) {
+  settings *s = connection_settings(c);
+  int megabytes = SEARCH_CACHE;
+  bert_status status = BERT_OK;
+  if (sqlite3_value_type(value) != SQLITE_NULL)
+    status = read_count(value, "search_cache", MOST_CACHE, &megabytes, error);
+  if (status != BERT_OK) return status;
+  s->search_cache = megabytes;
+  sqlite3_result_int(context, megabytes);
+  return BERT_OK;
+}
+
 /* NULL asks for the best there is. */
 static bert_status set_kernels(connection *c, sqlite3_value *value, sqlite3_context *context,
                                bert_error *error) {
@@ -55,7 +70,10 @@ static const struct {
   const char *key;
   bert_status (*set)(connection *c, sqlite3_value *value, sqlite3_context *context,
                      bert_error *error);
-} keys[] = {{"threads", set_threads}, {"progress", set_progress}, {"kernels", set_kernels}};
+} keys[] = {{"threads", set_threads},
+            {"progress", set_progress},
+            {"search_cache", set_search_cache},
+            {"kernels", set_kernels}};
 
 enum { KEYS = sizeof keys / sizeof keys[0] };
 

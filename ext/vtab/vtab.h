@@ -20,9 +20,12 @@
 **   pack.c          derived blocks for a fast scan: appended, made anew
 **   check.c         integrity-check, xIntegrity
 **   plan.c          xBestIndex: what a query asks for, as a string
-**   cursor.c        xFilter, xNext, xColumn
-**   rowset.c        the rows that a query's other conditions leave
+**   cursor.c        xFilter, xNext, xColumn (query.h: what these six share)
+**   scan.c          a plain scan; rows that fulfil a query's other conditions
+**   hits.c          MATCH: the query vector, k, the refresh before
+**   rowset.c        a set of rows
 **   nearest.c       vectors in order of distance, one at a time
+**   blocks.c        reads what pack.c wrote; the cache of blocks
 **   table_status.c  bert_status
 **
 ** Everything a table knows lies in tables of its schema, so that transactions,
@@ -368,17 +371,15 @@ int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_in
 /* What xFilter gets for each argument, in idxStr, one character or more each:
 **   M           MATCH, or = on the table's own column
 **   K           k =
-**   D< D=       distance <, distance <=
-**   R=          rowid = or IS
-**   RI          rowid IN, all values at once
-**   R< R> R[ R] rowid <, >, <=, >=
-**   C12:3:NAME; column 12 compared by operator 3 (SQLITE_INDEX_CONSTRAINT_…) with
-**               collation NAME, "" for the column's own
+**   L           LIMIT: a hint how many rows will be taken
+**   D           distance < or <=
+**   W12:3:NAME; column 12, or the rowid where it is -1, compared by operator 3
+**               (SQLITE_INDEX_CONSTRAINT_…) with collation NAME
+**   I12:2:NAME; the same for IN, all values at once
 ** idxNum is a sum of the bits below. */
 enum {
   PLAN_ORDERED_DOWN = 1, /* a scan in falling order of rowid */
-  PLAN_CONTENT = 2,      /* declared columns are read */
-  PLAN_VECTOR = 4        /* hidden columns of the vector are read */
+  PLAN_CONTENT = 2       /* declared columns are read */
 };
 int plan_best_index(sqlite3_vtab *table, sqlite3_index_info *info);
 
@@ -418,13 +419,13 @@ void block_cache_free(struct block_cache *cache);   /* NULL is allowed */
 /* ---- cursor.c ---------------------------------------------------------- */
 
 int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **out);
-int cursor_close(sqlite3_vtab_cursor *cursor);
-int cursor_filter(sqlite3_vtab_cursor *cursor, int plan, const char *arguments, int argc,
+int cursor_close(sqlite3_vtab_cursor *base);
+int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *arguments, int argc,
                   sqlite3_value **argv);
-int cursor_next(sqlite3_vtab_cursor *cursor);
-int cursor_eof(sqlite3_vtab_cursor *cursor);
-int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column);
-int cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid);
+int cursor_next(sqlite3_vtab_cursor *base);
+int cursor_eof(sqlite3_vtab_cursor *base);
+int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column);
+int cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid);
 
 /* ---- module.c ---------------------------------------------------------- */
 

@@ -396,7 +396,7 @@ static void settings_are_checked(void **state) {
   assert_error(db, "SELECT bert_set('progress', 2)", "progress must be an integer from 0 to 1");
   assert_error(db, "SELECT bert_set('kernels', 'abacus')", "abacus");
   assert_error(db, "SELECT bert_set('speed', 9)",
-               "unknown key \"speed\"; the keys are threads, progress, kernels");
+               "unknown key \"speed\"; the keys are threads, progress, search_cache, kernels");
   assert_error(db, "SELECT bert_set(NULL, 9)", "the key is missing; the keys are threads");
 }
 

@@ -1,0 +1,276 @@
+/*
+** hits.c: rows that MATCH finds, in order of distance.
+*/
+#include "query.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- k, distance, LIMIT -------------------------------------------------- */
+
+static int wrong_k(vtab *v, const char *found) {
+  return vtab_fail(v, SQLITE_ERROR,
+                   "k must be an integer of at least 0, not %s; it says how many rows are wanted, "
+                   "as in WHERE %s MATCH 'some words' AND k = 10",
+                   found, v->name);
+}
+
+/* A host language that has only doubles binds 3 as 3.0. */
+static int read_k(cursor *c, sqlite3_value *value) {
+  vtab *v = (vtab *)c->base.pVtab;
+  char found[60];
+  double number = sqlite3_value_double(value);
+  switch (sqlite3_value_type(value)) {
+  case SQLITE_NULL: return wrong_k(v, "NULL");
+  case SQLITE_BLOB: return wrong_k(v, "a BLOB");
+  case SQLITE_TEXT:
+    sqlite3_snprintf(sizeof found, found, "the text '%.30s'", sqlite3_value_text(value));
+    return wrong_k(v, found);
+  case SQLITE_FLOAT:
+    if (number >= 0 && number < 9e15 && number == floor(number)) break;
+    sqlite3_snprintf(sizeof found, found, "%.15g", number);
+    return wrong_k(v, found);
+  default:
+    if (sqlite3_value_int64(value) >= 0) break;
+    sqlite3_snprintf(sizeof found, found, "%lld", sqlite3_value_int64(value));
+    return wrong_k(v, found);
+  }
+  c->k = sqlite3_value_int64(value);
+  c->has_k = 1;
+  return SQLITE_OK;
+}
+
+/* Conditions on the distance only say when to stop: SQLite checks them too. One
+** that compares with NULL is never true, and one with a text is left to SQLite. */
+static void read_bound(cursor *c, sqlite3_value *value) {
+  int type = sqlite3_value_type(value);
+  double bound = sqlite3_value_double(value);
+  if (type == SQLITE_NULL) c->at_end = 1;
+  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return;
+  if (!c->has_bound || bound < c->bound) c->bound = bound;
+  c->has_bound = 1;
+}
+
+static int read_limits(cursor *c, const plan_term *terms, int count, sqlite3_int64 *expect) {
+  int rc = SQLITE_OK;
+  c->has_k = 0;
+  c->has_bound = 0;
+  c->left = INT64_MAX;
+  *expect = 0;
+  for (int i = 0; rc == SQLITE_OK && i < count; i++) {
+    if (terms[i].kind == 'K') rc = read_k(c, terms[i].value);
+    if (terms[i].kind == 'D') read_bound(c, terms[i].value);
+    if (terms[i].kind == 'L') *expect = sqlite3_value_int64(terms[i].value);
+  }
+  if (c->has_k) c->left = c->k;
+  if (c->has_k && (*expect <= 0 || c->k < *expect)) *expect = c->k;
+  if (*expect < 0) *expect = 0;
+  return rc;
+}
+
+/* ---- The query vector ---------------------------------------------------- */
+
+static int wrong_vector(vtab *v, const char *what) {
+  return vtab_fail(v, SQLITE_ERROR,
+                   "%s; MATCH takes a text, or a vector of %d float32 numbers such as "
+                   "bert_embed() makes: WHERE %s MATCH 'some words' AND k = 10",
+                   what, v->dim, v->name);
+}
+
+static int has_direction(const float *x, int dim) {
+  return !isnan(bert_cosine(x, x, (size_t)dim));
+}
+
+static int read_blob(vtab *v, sqlite3_value *value, float *query) {
+  const void *blob = sqlite3_value_blob(value);
+  int size = sqlite3_value_bytes(value), wanted = v->dim * (int)sizeof(float);
+  char what[120];
+  if (size != wanted) {
+    sqlite3_snprintf(sizeof what, what, "a BLOB of %d bytes, where this table's vectors have %d",
+                     size, wanted);
+    return wrong_vector(v, what);
+  }
+  if (blob == NULL) return size > 0 ? SQLITE_NOMEM : wrong_vector(v, "an empty BLOB");
+  memcpy(query, blob, (size_t)size);
+  for (int i = 0; i < v->dim; i++) {
+    if (isfinite(query[i])) continue;
+    sqlite3_snprintf(sizeof what, what, "number %d of the vector is not finite", i);
+    return wrong_vector(v, what);
+  }
+  if (v->declared.metric == SEARCH_COSINE && !has_direction(query, v->dim))
+    return wrong_vector(v, "a vector of zeros has no direction, and so no cosine");
+  return SQLITE_OK;
+}
+
+static int embed_text(vtab *v, sqlite3_value *value, float *query) {
+  bert_embed_options how;
+  bert_error error = {BERT_OK, ""};
+  bert_text text;
+  int nomem, dim = 0, rc = model_find(v, 1, &how);
+  if (rc != SQLITE_OK) return rc;
+  if (!value_text(value, &text, &nomem)) return SQLITE_NOMEM;
+  bert_status status = bert_embed_dim(v->model->model, &how, &dim, &error);
+  if (status == BERT_OK && dim != v->dim)
+    return vtab_fail(v, SQLITE_ERROR, "its vectors have %d numbers, and its model gives %d", v->dim,
+                     dim);
+  if (status == BERT_OK)
+    status = bert_embed(v->model->encoder, &text, 1, &how, query, NULL, &error);
+  return status == BERT_OK ? SQLITE_OK : vtab_fail_bert(v, &error);
+}
+
+static int same_value(sqlite3_value *a, sqlite3_value *b) {
+  int type = sqlite3_value_type(a), size;
+  if (type != sqlite3_value_type(b) || type != SQLITE_TEXT) return 0;
+  size = sqlite3_value_bytes(a);
+  const void *x = sqlite3_value_blob(a), *y = sqlite3_value_blob(b);
+  return size == sqlite3_value_bytes(b) && x != NULL && y != NULL &&
+         memcmp(x, y, (size_t)size) == 0;
+}
+
+/* Makes c->query of the right side of MATCH. In a join a cursor is asked again
+** and again, often for the same text, which is then embedded once. */
+static int read_match(cursor *c, sqlite3_value *value) {
+  vtab *v = (vtab *)c->base.pVtab;
+  int type = sqlite3_value_type(value), rc;
+  char what[80];
+  if (c->match != NULL && c->query != NULL && c->query_dim == v->dim && same_value(c->match, value))
+    return SQLITE_OK;
+  sqlite3_value_free(c->match);
+  sqlite3_free(c->query);
+  c->query = NULL;
+  c->query_dim = v->dim;
+  c->match = sqlite3_value_dup(value);
+  if (c->match == NULL) return SQLITE_NOMEM;
+  if (type == SQLITE_NULL) return SQLITE_OK;
+  if (type != SQLITE_TEXT && type != SQLITE_BLOB) {
+    sqlite3_snprintf(sizeof what, what, "it was given the number %.20s",
+                     sqlite3_value_text(c->match));
+    return wrong_vector(v, what);
+  }
+  float *query = sqlite3_malloc64(sizeof(float) * (sqlite3_uint64)v->dim); /* [dim] */
+  if (query == NULL) return SQLITE_NOMEM;
+  rc = type == SQLITE_TEXT ? embed_text(v, c->match, query) : read_blob(v, c->match, query);
+  if (rc == SQLITE_OK)
+    c->query = query;
+  else
+    sqlite3_free(query);
+  return rc;
+}
+
+/* ---- Refreshing before a search ------------------------------------------ */
+
+/* 1 when nothing can be written: a file opened so, or PRAGMA query_only. Where
+** that cannot be told, writing will. */
+static int is_read_only(vtab *v) {
+  sqlite3_stmt *s = NULL;
+  int read_only = sqlite3_db_readonly(v->db, v->schema) == 1;
+  if (read_only) return 1;
+  if (sqlite3_prepare_v2(v->db, "PRAGMA query_only", -1, &s, NULL) == SQLITE_OK &&
+      sqlite3_step(s) == SQLITE_ROW)
+    read_only = sqlite3_column_int(s, 0);
+  sqlite3_finalize(s);
+  return read_only;
+}
+
+static int refresh_now(vtab *v) {
+  int rc = v->declared.content == NULL ? refresh_queue(v) : SQLITE_OK;
+  if (rc == SQLITE_OK && v->declared.automatic) rc = refresh_run(v, 0);
+  return rc;
+}
+
+/* Takes back what a refresh that failed has done. Its message stays. */
+static void take_back(vtab *v, int own_transaction) {
+  if (own_transaction) {
+    sqlite3_exec(v->db, "ROLLBACK", NULL, NULL, NULL);
+    return;
+  }
+  sqlite3_exec(v->db, "ROLLBACK TO bertsql_search", NULL, NULL, NULL);
+  sqlite3_exec(v->db, "RELEASE bertsql_search", NULL, NULL, NULL);
+}
+
+/* The whole refresh happens or none of it. SQLite opens no savepoint while a
+** statement that writes is under way (its answer is SQLITE_BUSY); then the refresh
+** belongs to that statement. */
+static int refresh_as_one(vtab *v) {
+  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
+  int own_transaction = sqlite3_get_autocommit(v->db);
+  int rc = sqlite3_exec(v->db, "SAVEPOINT bertsql_search", NULL, NULL, NULL);
+  int nested = rc == SQLITE_OK;
+  if (rc == SQLITE_BUSY) rc = SQLITE_OK;
+  if (rc != SQLITE_OK) return vtab_fail_sqlite(v, rc);
+  rc = refresh_now(v);
+  if (rc == SQLITE_OK && nested) rc = vtab_execute(v, "RELEASE bertsql_search");
+  if (rc != SQLITE_OK && nested) take_back(v, own_transaction);
+  sqlite3_set_last_insert_rowid(v->db, last);
+  return rc;
+}
+
+/* Rows that INSERT left are to be found at once, and with `automatic` all others
+** too. */
+static int refresh_before(cursor *c) {
+  vtab *v = (vtab *)c->base.pVtab;
+  int empty = 1, rc = SQLITE_OK;
+  if (c->refreshed) return rc;
+  if (v->declared.content == NULL) rc = queue_is_empty(v, &empty);
+  if (rc == SQLITE_OK && (!empty || v->declared.automatic) && !is_read_only(v))
+    rc = refresh_as_one(v);
+  c->refreshed = rc == SQLITE_OK;
+  return rc;
+}
+
+/* ---- The search ---------------------------------------------------------- */
+
+int hits_start(cursor *c, const plan_term *terms, int count) {
+  vtab *v = (vtab *)c->base.pVtab;
+  int filtered = 0, rc;
+  int best_only = v->declared.chunk_tokens > 0 && !v->declared.all_chunks;
+  sqlite3_int64 expect;
+  c->is_search = 1;
+  rc = read_limits(c, terms, count, &expect);
+  if (rc == SQLITE_OK) rc = refresh_before(c);
+  if (rc == SQLITE_OK) rc = read_match(c, plan_find(terms, count, 'M')->value);
+  if (rc == SQLITE_OK && c->query == NULL) c->at_end = 1;
+  if (rc != SQLITE_OK || c->at_end || c->left == 0) return rc;
+  rc = scan_rows(v, terms, count, &c->rows, &filtered);
+  if (rc == SQLITE_OK)
+    rc = nearest_open(v, c->query, filtered ? &c->rows : NULL, best_only, (size_t)expect,
+                      &c->nearest);
+  return rc;
+}
+
+/* Whether the source still has the row: one that was deleted keeps its vectors
+** until the next refresh. */
+static int is_in_source(vtab *v, sqlite3_int64 row, int *found) {
+  sqlite3_stmt *s;
+  int rc = vtab_statement(v, SOURCE_EXISTS, &s);
+  if (rc != SQLITE_OK) {
+    int source = rc == SQLITE_ERROR ? source_check(v) : rc;
+    return source != SQLITE_OK ? source : rc;
+  }
+  sqlite3_bind_int64(s, 1, row);
+  *found = sqlite3_step(s) == SQLITE_ROW;
+  rc = sqlite3_reset(s);
+  return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
+}
+
+int hits_next(cursor *c) {
+  vtab *v = (vtab *)c->base.pVtab;
+  hit h = {0};
+  int rc = SQLITE_OK, found = 1, in_source = 0;
+  if (c->left == 0 || c->nearest == NULL) found = 0;
+  while (rc == SQLITE_OK && found && !in_source) {
+    rc = nearest_next(c->nearest, &h, &found);
+    if (rc == SQLITE_OK && found && c->has_bound && h.distance > c->bound) found = 0;
+    if (rc == SQLITE_OK && found) rc = is_in_source(v, h.row, &in_source);
+  }
+  if (rc != SQLITE_OK || !found) {
+    c->at_end = 1;
+    return rc;
+  }
+  c->left--;
+  c->row = h.row;
+  c->id = h.id;
+  c->has_id = 1;
+  c->distance = h.distance;
+  return SQLITE_OK;
+}

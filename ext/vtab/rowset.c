@@ -1,0 +1,69 @@
+/*
+** rowset.c: a set of rows as a sorted array. It is filled once, mostly in order,
+** and then asked once for each vector, so nothing cleverer pays.
+*/
+#include "vtab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rowset_clear(rowset *s) {
+  sqlite3_free(s->rows);
+  memset(s, 0, sizeof *s);
+}
+
+int rowset_add(rowset *s, sqlite3_int64 row) {
+  if (s->count == s->room) {
+    size_t room = s->room + s->room / 2 + 64;
+    sqlite3_int64 *rows = sqlite3_realloc64(s->rows, room * sizeof *rows);
+    if (rows == NULL) return SQLITE_NOMEM;
+    s->rows = rows;
+    s->room = room;
+  }
+  s->rows[s->count++] = row;
+  return SQLITE_OK;
+}
+
+static int compare_rows(const void *a, const void *b) {
+  sqlite3_int64 x = *(const sqlite3_int64 *)a, y = *(const sqlite3_int64 *)b;
+  return (x > y) - (x < y);
+}
+
+/* Rows come from a table in order of rowid unless an index served: then there is
+** nothing to sort. qsort of the C library may allocate, but falls back on sorting
+** in place where it cannot. */
+void rowset_finish(rowset *s) {
+  size_t kept = 0;
+  int sorted = 1;
+  for (size_t i = 1; i < s->count && sorted; i++) sorted = s->rows[i - 1] < s->rows[i];
+  if (sorted) return;
+  qsort(s->rows, s->count, sizeof *s->rows, compare_rows);
+  for (size_t i = 0; i < s->count; i++)
+    if (i == 0 || s->rows[i] != s->rows[kept - 1]) s->rows[kept++] = s->rows[i];
+  s->count = kept;
+}
+
+int rowset_has(const rowset *s, sqlite3_int64 row) {
+  size_t low = 0, high = s->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (s->rows[middle] < row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < s->count && s->rows[low] == row;
+}
+
+void rowset_intersect(rowset *s, const rowset *other) {
+  size_t kept = 0;
+  for (size_t i = 0, j = 0; i < s->count && j < other->count;) {
+    if (s->rows[i] < other->rows[j])
+      i++;
+    else if (s->rows[i] > other->rows[j])
+      j++;
+    else
+      s->rows[kept++] = s->rows[i++];
+  }
+  s->count = kept;
+}
