@@ -245,6 +245,34 @@ INLINE double d_sum(D v) {
   return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
 }
 
+/* ---- codes -------------------------------------------------------------- */
+
+enum { CODES = 16 };
+typedef __m256i I16;
+typedef __m256i I32;
+
+INLINE I16 c_load_query(const int16_t *p) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+INLINE I16 c_load(const int8_t *p) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+INLINE I32 s_zero(void) {
+  return _mm256_setzero_si256();
+}
+
+INLINE I32 s_add(I32 s, I16 a, I16 b) {
+  return _mm256_add_epi32(s, _mm256_madd_epi16(a, b));
+}
+
+INLINE void s_sum4(const I32 s[4], int32_t *out) {
+  __m256i pairs = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
+  __m128i sums = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  _mm_storeu_si128((__m128i *)(void *)out, sums);
+}
+
 #include "vector_kernels.h"
 
 #if defined(__clang__)

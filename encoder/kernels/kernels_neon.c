@@ -199,6 +199,38 @@ INLINE double d_sum(D v) {
   return vaddvq_f64(v);
 }
 
+/* ---- codes -------------------------------------------------------------- */
+
+enum { CODES = 16 };
+typedef int16x8x2_t I16;
+typedef int32x4_t I32;
+
+INLINE I16 c_load_query(const int16_t *p) {
+  I16 c = {{vld1q_s16(p), vld1q_s16(p + 8)}};
+  return c;
+}
+
+INLINE I16 c_load(const int8_t *p) {
+  int8x16_t codes = vld1q_s8(p);
+  I16 c = {{vmovl_s8(vget_low_s8(codes)), vmovl_high_s8(codes)}};
+  return c;
+}
+
+INLINE I32 s_zero(void) {
+  return vdupq_n_s32(0);
+}
+
+INLINE I32 s_add(I32 s, I16 a, I16 b) {
+  s = vmlal_s16(s, vget_low_s16(a.val[0]), vget_low_s16(b.val[0]));
+  s = vmlal_high_s16(s, a.val[0], b.val[0]);
+  s = vmlal_s16(s, vget_low_s16(a.val[1]), vget_low_s16(b.val[1]));
+  return vmlal_high_s16(s, a.val[1], b.val[1]);
+}
+
+INLINE void s_sum4(const I32 s[4], int32_t *out) {
+  vst1q_s32(out, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
+}
+
 #include "vector_kernels.h"
 
 const kernels kernels_neon = VECTOR_KERNELS("neon", always);

@@ -24,6 +24,11 @@
 **                          eight at once, all in one and the same order
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
 **                          doubles: the lower and the upper half of a vector
+**   I16, I32               CODES numbers of 16 bits; sums in 32 bits, in lanes of
+**                          the set's choice
+**   c_load_query(p), c_load(p)   CODES numbers of int16 or of int8
+**   s_zero, s_add(s, a, b) s and the products of a and b, exact
+**   s_sum4(I32[4], out)     over the lanes of four, to out[4]
 **   TILE_ROWS              rows of a tile of linear: 3 or 6, by the number of
 **                          registers
 **   DEPTH_BLOCK            terms after which linear goes to the next tile: where
@@ -45,6 +50,7 @@ enum { TILE_COLS = 4 };
 #endif
 
 #include "vector_attention.h"
+#include "vector_codes.h"
 #include "vector_linear.h"
 #include "vector_math.h"
 #include "vector_rows.h"

@@ -187,16 +187,6 @@ static double squared_distance(const float *a, const float *b, size_t count) {
   return d_sum(d_add(low, high));
 }
 
-static void dot_codes(const int16_t *query, const int8_t *codes, int32_t *sums, size_t rows,
-                      size_t depth) {
-  for (size_t r = 0; r < rows; r++) {
-    const int8_t *row = codes + r * depth;
-    int32_t sum = 0;
-    for (size_t j = 0; j < depth; j++) sum += query[j] * row[j];
-    sums[r] = sum;
-  }
-}
-
 /* ---- widening ----------------------------------------------------------- */
 
 static void from_half(const uint16_t *x, float *y, size_t count) {

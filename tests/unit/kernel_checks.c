@@ -30,6 +30,8 @@ const kernel_check kernel_checks[] = {
     {"add_scaled", check_add_scaled},
     {"maximum", check_maximum},
     {"dot and squared_distance", check_distances},
+    {"dot_codes", check_codes},
+    {"dot_codes, the largest numbers", check_codes_extreme},
     {"from_half and from_bfloat16, all numbers", check_widening},
     {NULL, NULL},
 };

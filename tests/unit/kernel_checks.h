@@ -36,6 +36,8 @@ int check_softmax_special(const kernels *set);
 int check_add_scaled(const kernels *set);
 int check_maximum(const kernels *set);
 int check_distances(const kernels *set);
+int check_codes(const kernels *set);
+int check_codes_extreme(const kernels *set);
 int check_widening(const kernels *set);
 
 /* A matrix [rows, cols; ld] in pages of its own, between pages that may not be
