@@ -19,10 +19,9 @@ LDLIBS  ?=
 # ---- Sources ---------------------------------------------------------------
 
 encoder_sources := $(sort $(wildcard encoder/*/*.c))
-# The virtual table is built with VTAB=1 only, until all its parts are there.
-ext_sources     := $(sort $(filter-out $(if $(VTAB),,ext/vtab/%),$(wildcard ext/*.c ext/*/*.c)))
+ext_sources     := $(sort $(wildcard ext/*.c ext/*/*.c))
 page_sources    := $(sort $(wildcard sql/page/*))
-test_sources    := $(sort $(filter-out $(if $(VTAB),,tests/unit/test_ext_vtab%),$(wildcard tests/unit/test_*.c)))
+test_sources    := $(sort $(wildcard tests/unit/test_*.c))
 support_sources := $(sort $(wildcard tests/support/*.c tests/unit/*_checks.c))
 headers         := $(wildcard encoder/*.h encoder/*/*.h ext/*.h ext/*/*.h tests/unit/*.h tests/support/*.h)
 
@@ -49,7 +48,7 @@ warnings := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prot
 strict    = $(call once,strict,$(shell $(CC) -dM -E -x c /dev/null 2>/dev/null | awk \
               '$$2 == "__GNUC__" { gcc = $$3 } $$2 == "__clang_major__" { clang = $$3 } \
                END { if (clang ? clang == 14 : gcc == 12) print "-Werror" }'))
-common   := $(if $(VTAB),-DBERTSQL_VTAB) -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffp-contract=off -pthread -g
+common   := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffp-contract=off -pthread -g
 
 # Each variant is a whole build of its own: flags, folder of its results.
 variants      := release asan ubsan tsan

@@ -292,10 +292,7 @@ static int register_everything(connection *c, const char **failed) {
   static const table_function *const tables[] = {
       &table_models,       &table_tokens,       &table_chunks,     &table_hidden,
       &table_embed_rows,   &table_attn_weights, &table_attn_heads, &table_attn_rollout,
-      &table_attn_neurons,
-#ifdef BERTSQL_VTAB
-      &table_status,
-#endif
+      &table_attn_neurons, &table_status,
   };
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     int rc = register_functions(c, functions[i], failed);
@@ -308,12 +305,8 @@ static int register_everything(connection *c, const char **failed) {
       return rc;
     }
   }
-#ifdef BERTSQL_VTAB
   *failed = "the virtual table bertsql";
   return vtab_register(c);
-#else
-  return SQLITE_OK;
-#endif
 }
 
 static int register_on(connection *c, char **message) {
