@@ -71,36 +71,44 @@ static int drop_triggers(vtab *v) {
   return rc;
 }
 
-/* A trigger on `event` with one row number to append for each expression. */
-static int make_trigger(vtab *v, const char *name, const char *event, const char *body) {
-  return vtab_execute(v, "CREATE TRIGGER \"%w\".\"%w_queue_%s\" AFTER %s ON \"%w\" BEGIN %s END",
-                      v->schema, v->name, name, event, v->declared.content, body);
+/* A trigger on `event`, as in "INSERT", which a condition may follow. */
+static int make_trigger(vtab *v, const char *name, const char *event, const char *condition,
+                        const char *body) {
+  return vtab_execute(v, "CREATE TRIGGER \"%w\".\"%w_queue_%s\" AFTER %s ON \"%w\" %s BEGIN %s END",
+                      v->schema, v->name, name, event, v->declared.content, condition, body);
 }
 
-/* "UPDATE OF key, columns of the text": other columns, such as one that keeps a
-** vector of its own, change nothing here. */
-static char *update_event(const vtab *v) {
+/* Other columns, such as one that keeps a vector of its own, change nothing here.
+** Values are compared since UPDATE OF goes by the names that a statement writes: it
+** misses a key that is set as rowid, and a generated column. What is equal may still
+** be another text: 1 and 1.0, or a and A where the column has such a collation. */
+static char *update_condition(const vtab *v) {
   sqlite3_str *out = sqlite3_str_new(v->db);
-  sqlite3_str_appendf(out, "UPDATE OF \"%w\"", v->key);
-  for (int i = 0; i < v->declared.count; i++)
-    if (!v->declared.columns[i].unindexed)
-      sqlite3_str_appendf(out, ", \"%w\"", v->declared.columns[i].name);
+  sqlite3_str_appendf(out, "WHEN old.\"%w\" IS NOT new.\"%w\"", v->key, v->key);
+  for (int i = 0; i < v->declared.count; i++) {
+    const char *name = v->declared.columns[i].name;
+    if (v->declared.columns[i].unindexed) continue;
+    sqlite3_str_appendf(out,
+                        " OR old.\"%w\" COLLATE BINARY IS NOT new.\"%w\""
+                        " OR typeof(old.\"%w\") <> typeof(new.\"%w\")",
+                        name, name, name, name);
+  }
   return sqlite3_str_finish(out);
 }
 
 int shadow_make_triggers(vtab *v) {
-  char *event = update_event(v);
+  char *changed = update_condition(v);
   char *put_new =
       sqlite3_mprintf("INSERT INTO \"%w_queue\"(row) VALUES(new.\"%w\");", v->name, v->key);
   char *put_old =
       sqlite3_mprintf("INSERT INTO \"%w_queue\"(row) VALUES(old.\"%w\");", v->name, v->key);
   char *put_both =
       put_old != NULL && put_new != NULL ? sqlite3_mprintf("%s %s", put_old, put_new) : NULL;
-  int rc = event != NULL && put_both != NULL ? drop_triggers(v) : SQLITE_NOMEM;
-  if (rc == SQLITE_OK) rc = make_trigger(v, "insert", "INSERT", put_new);
-  if (rc == SQLITE_OK) rc = make_trigger(v, "update", event, put_both);
-  if (rc == SQLITE_OK) rc = make_trigger(v, "delete", "DELETE", put_old);
-  sqlite3_free(event);
+  int rc = changed != NULL && put_both != NULL ? drop_triggers(v) : SQLITE_NOMEM;
+  if (rc == SQLITE_OK) rc = make_trigger(v, "insert", "INSERT", "", put_new);
+  if (rc == SQLITE_OK) rc = make_trigger(v, "update", "UPDATE", changed, put_both);
+  if (rc == SQLITE_OK) rc = make_trigger(v, "delete", "DELETE", "", put_old);
+  sqlite3_free(changed);
   sqlite3_free(put_new);
   sqlite3_free(put_old);
   sqlite3_free(put_both);
