@@ -194,8 +194,12 @@ sql_tests := tests/shell/test_sql.sh tests/shell/test_readme.sh tests/shell/test
 runtime = BERTSQL_PRELOAD=$$($(CC) -print-file-name=lib$1.so)
 
 .PHONY: test
-test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default build/node/installed ## build and run all tests
+test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default build/node/installed build/sqlite-vec/vec0.so ## build and run all tests
 	$(call run,release,600,$(tests_release) $(shell_tests))
+
+# Another extension that works on our vectors: a recipe uses it.
+build/sqlite-vec/vec0.so: tests/tools/fetch_sqlite_vec.sh | $(installed)
+	$(call say,FETCH) bash $< $@
 
 # What drives Chromium in the tests of the page of attn_html.
 build/node/installed: tests/page/package-lock.json tests/page/package.json | $(installed)
@@ -225,7 +229,7 @@ valgrind: deps $(tests_release) build/bertsql.so model-default ## the tests unde
 	$(call run,release,7200,$(tests_release) $(filter-out %example.sh,$(sql_tests)),$(under_valgrind))
 
 .PHONY: sql-expected
-sql-expected: build/bertsql.so model-default ## write tests/sql/*.out, the demo's and the README's outputs anew
+sql-expected: build/bertsql.so model-default build/sqlite-vec/vec0.so ## write tests/sql/*.out, the demo's and the README's outputs anew
 	@bash tests/shell/test_sql.sh --write
 	@bash tests/shell/test_demo.sh --write
 	@bash tests/shell/test_recipes.sh --write

