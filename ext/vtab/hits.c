@@ -159,61 +159,9 @@ static int read_match(cursor *c, sqlite3_value *value) {
 
 /* ---- Refreshing before a search ------------------------------------------ */
 
-/* 1 when nothing can be written: a file opened so, or PRAGMA query_only. Where
-** that cannot be told, writing will. */
-static int is_read_only(vtab *v) {
-  sqlite3_stmt *s = NULL;
-  int read_only = sqlite3_db_readonly(v->db, v->schema) == 1;
-  if (read_only) return 1;
-  if (sqlite3_prepare_v2(v->db, "PRAGMA query_only", -1, &s, NULL) == SQLITE_OK &&
-      sqlite3_step(s) == SQLITE_ROW)
-    read_only = sqlite3_column_int(s, 0);
-  sqlite3_finalize(s);
-  return read_only;
-}
-
-static int refresh_now(vtab *v) {
-  int rc = v->declared.content == NULL ? refresh_queue(v) : SQLITE_OK;
-  if (rc == SQLITE_OK && v->declared.automatic) rc = refresh_run(v, 0);
-  return rc;
-}
-
-/* Takes back what a refresh that failed has done. Its message stays. */
-static void take_back(vtab *v, int own_transaction) {
-  if (own_transaction) {
-    sqlite3_exec(v->db, "ROLLBACK", NULL, NULL, NULL);
-    return;
-  }
-  sqlite3_exec(v->db, "ROLLBACK TO bertsql_search", NULL, NULL, NULL);
-  sqlite3_exec(v->db, "RELEASE bertsql_search", NULL, NULL, NULL);
-}
-
-/* The whole refresh happens or none of it. SQLite opens no savepoint while a
-** statement that writes is under way (its answer is SQLITE_BUSY); then the refresh
-** belongs to that statement. */
-static int refresh_as_one(vtab *v) {
-  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
-  int own_transaction = sqlite3_get_autocommit(v->db);
-  int rc = sqlite3_exec(v->db, "SAVEPOINT bertsql_search", NULL, NULL, NULL);
-  int nested = rc == SQLITE_OK;
-  if (rc == SQLITE_BUSY) rc = SQLITE_OK;
-  if (rc != SQLITE_OK) return vtab_fail_sqlite(v, rc);
-  rc = refresh_now(v);
-  if (rc == SQLITE_OK && nested) rc = vtab_execute(v, "RELEASE bertsql_search");
-  if (rc != SQLITE_OK && nested) take_back(v, own_transaction);
-  sqlite3_set_last_insert_rowid(v->db, last);
-  return rc;
-}
-
-/* Rows that INSERT left are to be found at once, and with `automatic` all others
-** too. */
 static int refresh_before(cursor *c) {
-  vtab *v = (vtab *)c->base.pVtab;
-  int empty = 1, rc = SQLITE_OK;
-  if (c->refreshed) return rc;
-  if (v->declared.content == NULL) rc = queue_is_empty(v, &empty);
-  if (rc == SQLITE_OK && (!empty || v->declared.automatic) && !is_read_only(v))
-    rc = refresh_as_one(v);
+  if (c->refreshed) return SQLITE_OK;
+  int rc = refresh_for_query((vtab *)c->base.pVtab);
   c->refreshed = rc == SQLITE_OK;
   return rc;
 }

@@ -73,36 +73,60 @@ int refresh_pending(vtab *v, sqlite3_int64 *pending) {
 #define SAVEPOINT_NAME "bertsql_refresh"
 
 /* Takes back what a refresh wrote before it failed. While the connection is
-** interrupted no statement runs that could do it, but SQLite takes the whole
-** transaction back when a statement that writes is interrupted: so start one. */
-static void take_back(vtab *v) {
+** interrupted no statement can be prepared or run that would do it, but SQLite
+** takes the whole transaction back when a statement that writes is interrupted:
+** `writer` is one that changes nothing, for that. */
+static void take_back(vtab *v, sqlite3_stmt *writer) {
   int rc = sqlite3_exec(v->db, "ROLLBACK TO " SAVEPOINT_NAME "; RELEASE " SAVEPOINT_NAME, NULL,
                         NULL, NULL);
-  if ((rc & 0xff) == SQLITE_INTERRUPT && !sqlite3_get_autocommit(v->db)) config_remove(v, "");
+  if ((rc & 0xff) != SQLITE_INTERRUPT || sqlite3_get_autocommit(v->db)) return;
+  sqlite3_step(writer);
+  sqlite3_reset(writer);
 }
 
 /* Inside a statement that only reads, each statement of ours would be committed
 ** by itself; a savepoint keeps them together. Inside one that writes SQLite
-** refuses savepoints with SQLITE_BUSY, and does the same by itself. */
-static int refresh_as_whole(vtab *v) {
-  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
+** refuses savepoints with SQLITE_BUSY, and takes back what it did by itself. */
+static int refresh_together(vtab *v, sqlite3_stmt *writer) {
   int rc = sqlite3_exec(v->db, "SAVEPOINT " SAVEPOINT_NAME, NULL, NULL, NULL);
   int saved = rc == SQLITE_OK;
   if (!saved && (rc & 0xff) != SQLITE_BUSY) return vtab_fail_sqlite(v, rc);
   rc = v->declared.content == NULL ? refresh_queue(v) : refresh_run(v, 0);
   if (saved && rc == SQLITE_OK)
     rc = vtab_fail_sqlite(v, sqlite3_exec(v->db, "RELEASE " SAVEPOINT_NAME, NULL, NULL, NULL));
-  if (saved && rc != SQLITE_OK) take_back(v);
+  if (saved && rc != SQLITE_OK) take_back(v, writer);
+  return rc;
+}
+
+static int refresh_as_whole(vtab *v) {
+  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
+  sqlite3_stmt *writer = NULL;
+  int rc = vtab_prepare(v, &writer, "DELETE FROM @config WHERE key = ''", NULL);
+  if (rc == SQLITE_OK) rc = refresh_together(v, writer);
+  sqlite3_finalize(writer);
   sqlite3_set_last_insert_rowid(v->db, last);
   return rc;
 }
 
+/* 1 when nothing can be written: a file opened so, or PRAGMA query_only. Where
+** that cannot be told, writing will. */
+static int is_read_only(vtab *v) {
+  sqlite3_stmt *s = NULL;
+  int read_only = sqlite3_db_readonly(v->db, v->schema) == 1;
+  if (read_only) return 1;
+  if (sqlite3_prepare_v2(v->db, "PRAGMA query_only", -1, &s, NULL) == SQLITE_OK &&
+      sqlite3_step(s) == SQLITE_ROW)
+    read_only = sqlite3_column_int(s, 0);
+  sqlite3_finalize(s);
+  return read_only;
+}
+
 int refresh_for_query(vtab *v) {
-  int empty = 0;
-  int rc = SQLITE_OK;
+  int empty = 0, rc = SQLITE_OK;
   if (v->declared.content == NULL)
     rc = queue_is_empty(v, &empty);
-  else /* a database that cannot be written is searched as it is */
-    empty = !v->declared.automatic || sqlite3_db_readonly(v->db, v->schema) == 1;
-  return rc == SQLITE_OK && !empty ? refresh_as_whole(v) : rc;
+  else
+    empty = !v->declared.automatic;
+  /* What cannot be written is searched as it is. */
+  return rc == SQLITE_OK && !empty && !is_read_only(v) ? refresh_as_whole(v) : rc;
 }

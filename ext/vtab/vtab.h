@@ -345,7 +345,7 @@ void refresh_from_start(sqlite3_stmt *s);
 int refresh_pending(vtab *v, sqlite3_int64 *pending);
 /* Before a MATCH: brings in step what the table promises to find, that is the
 ** rows in the queue of a table that keeps its texts, and everything where it was
-** declared with auto. Takes effect as a whole or not at all, in a transaction of
+** declared with auto; nothing in a database that cannot be written. Takes effect as a whole or not at all, in a transaction of
 ** its own where none is open. */
 int refresh_for_query(vtab *v);
 
