@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "search.h"
+#include "search_parts.h"
 
 enum { HEADER_BYTES = 16, ENTRY_BYTES = 28 }; /* an entry without its codes */
 enum { LARGEST_CODE = 127 };
@@ -32,20 +32,9 @@ static void put_f32(unsigned char *at, float x) {
   put_u32(at, bits);
 }
 
-static uint32_t get_u32(const unsigned char *at) {
-  return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 static int64_t get_i64(const unsigned char *at) {
   uint64_t bits = (uint64_t)get_u32(at) | (uint64_t)get_u32(at + 4) << 32;
   int64_t x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static float get_f32(const unsigned char *at) {
-  uint32_t bits = get_u32(at);
-  float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
@@ -59,9 +48,7 @@ int64_t search_block_row(const search_block *view, size_t index) {
 }
 
 search_entry search_block_entry(const search_block *view, size_t index) {
-  search_entry entry = {get_f32(view->scale + 4 * index), get_f32(view->error + 4 * index),
-                        get_f32(view->norm + 4 * index)};
-  return entry;
+  return entry_at(view, index);
 }
 
 /* ---- The layout ---------------------------------------------------------- */
@@ -132,11 +119,17 @@ static double largest_of(const float *x, size_t dim) {
   return largest;
 }
 
+/* Sums go over four lanes, so that one addition need not wait for the one before. */
+enum { LANES = 4 };
+static double add_lanes(const double lane[LANES]) {
+  return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+}
+
 /* Sums of squares of floats neither overflow nor vanish in double. */
 static double norm_of(const float *x, size_t dim) {
-  double sum = 0;
-  for (size_t j = 0; j < dim; j++) sum += (double)x[j] * (double)x[j];
-  return sqrt(sum);
+  double lane[LANES] = {0};
+  for (size_t j = 0; j < dim; j++) lane[j % LANES] += (double)x[j] * (double)x[j];
+  return sqrt(add_lanes(lane));
 }
 
 /* To the nearest whole number, for |x| < 2^51: the sum has no bits below 1. */
@@ -149,20 +142,21 @@ static double round_whole(double x) {
 ** squares, the result that of the squares of what is lost. */
 static double quantize(const float *x, size_t dim, double factor, double scale, int8_t *codes,
                        int64_t *squares) {
-  double lost = 0;
-  double per_code = 1 / scale;
-  *squares = 0;
+  double lost[LANES] = {0}, per_code = 1 / scale;
+  int64_t sum = 0;
   for (size_t j = 0; j < dim; j++) {
     double y = factor * (double)x[j];
     double code = round_whole(y * per_code);
     if (code > LARGEST_CODE) code = LARGEST_CODE;
     if (code < -LARGEST_CODE) code = -LARGEST_CODE;
     double rest = y - scale * code; /* the product is exact: 24 and 7 bits */
-    lost += rest * rest;
-    codes[j] = (int8_t)code;
-    *squares += (int64_t)code * (int64_t)code;
+    int whole = (int)code;
+    lost[j % LANES] += rest * rest;
+    codes[j] = (int8_t)whole;
+    sum += (int64_t)whole * whole;
   }
-  return lost;
+  *squares = sum;
+  return add_lanes(lost);
 }
 
 void search_block_set(void *block, size_t index, int64_t id, int64_t row, const float *x) {

@@ -2,9 +2,8 @@
 ** query.c: a query vector made ready for blocks.
 */
 #include <math.h>
-#include <string.h>
 
-#include "quantized_query.h"
+#include "search_parts.h"
 
 double search_distance(search_metric metric, const float *q, const float *x, size_t dim) {
   switch (metric) {

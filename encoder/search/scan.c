@@ -13,12 +13,12 @@
 ** <= n u |q| |x| of the true ones, and so the distance within (2 n + 12) u of the
 ** size of what it is made of; `slack` below is 8 times as large.
 */
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "../kernels/kernels.h"
-#include "quantized_query.h"
+#include "search_parts.h"
 
 enum { UNIT = 256 };               /* entries that a thread takes at a time */
 enum { BYTES_A_THREAD = 1 << 19 }; /* of codes: below, waking a thread costs more than it saves */
@@ -34,9 +34,12 @@ typedef struct scan {
 
 /* ---- Bounds -------------------------------------------------------------- */
 
+/* Not above x, and at most three units in the last place below: the float nearest
+** to what is a little less, which costs no branch. The largest float for what is
+** above all. */
 static float float_not_above(double x) {
-  float nearest = (float)x;
-  return (double)nearest > x ? nextafterf(nearest, -INFINITY) : nearest;
+  double less = x - fabs(x) * 0x1p-23 - 0x1p-149;
+  return (float)(less < (double)FLT_MAX ? less : (double)FLT_MAX);
 }
 
 /* A number that q.x, as it is computed, is not above; q and x have length 1 for
@@ -51,8 +54,8 @@ static double dot_at_most(const search_query *q, search_entry x, double sum, dou
 /* A number that |q - x|, as it is computed, is not below. The norm in a block
 ** was rounded up: it may be a unit in the last place too large. */
 static double l2_at_least(const search_query *q, search_entry x, double sum, double slack) {
-  double norm = fmax(0, (double)x.norm - (double)x.norm * 0x1p-22 - 0x1p-149);
-  double squares = q->square + norm * norm;
+  double norm = (double)x.norm - (double)x.norm * 0x1p-22 - 0x1p-149;
+  double squares = q->square + (norm > 0 ? norm * norm : 0);
   double square = squares - 2 * q->scale * (double)x.scale * sum - squares * 0x1p-49;
   double unknown = q->error + (double)x.error;
   double distance = square > 0 ? sqrt(square) : 0;
@@ -61,12 +64,29 @@ static double l2_at_least(const search_query *q, search_entry x, double sum, dou
 
 /* Where all parts are finite floats, nothing here can overflow a double or be
 ** NaN, whatever their values. */
-static float bound_of(const search_query *q, search_entry x, int32_t sum) {
+static int is_usable(search_entry x) {
+  return isfinite((double)x.scale + (double)x.error + (double)x.norm);
+}
+
+static void bounds_of_l2(const search_query *q, const search_block *block, size_t first,
+                         size_t rows, const int32_t *sums, float *bounds) {
   double slack = ((double)q->dim + 16) * 0x1p-49;
-  if (!isfinite(x.scale) || !isfinite(x.error) || !isfinite(x.norm)) return -INFINITY;
-  if (q->metric == SEARCH_L2) return float_not_above(l2_at_least(q, x, sum, slack));
-  double most = dot_at_most(q, x, sum, slack);
-  return float_not_above(q->metric == SEARCH_DOT ? -most : 1 - most - slack);
+  for (size_t r = 0; r < rows; r++) {
+    search_entry x = entry_at(block, first + r);
+    double bound = l2_at_least(q, x, sums[r], slack);
+    bounds[r] = is_usable(x) ? float_not_above(bound) : -INFINITY;
+  }
+}
+
+/* Cosine is 1 - q.x, dot is -q.x: `one` is 1 or 0. */
+static void bounds_of_dot(const search_query *q, const search_block *block, size_t first,
+                          size_t rows, const int32_t *sums, double one, float *bounds) {
+  double slack = ((double)q->dim + 16) * 0x1p-49;
+  for (size_t r = 0; r < rows; r++) {
+    search_entry x = entry_at(block, first + r);
+    double bound = one - dot_at_most(q, x, sums[r], slack) - one * slack;
+    bounds[r] = is_usable(x) ? float_not_above(bound) : -INFINITY;
+  }
 }
 
 /* ---- Blocks -------------------------------------------------------------- */
@@ -74,10 +94,13 @@ static float bound_of(const search_query *q, search_entry x, int32_t sum) {
 /* Entries [first, first + rows) of a block, rows <= UNIT. */
 static void scan_entries(const scan *s, const search_block *block, size_t first, size_t rows,
                          float *bounds) {
+  const search_query *q = s->query;
   int32_t sums[UNIT];
-  s->set->dot_codes(s->query->codes, block->codes + first * block->dim, sums, rows, block->dim);
-  for (size_t r = 0; r < rows; r++)
-    bounds[r] = bound_of(s->query, search_block_entry(block, first + r), sums[r]);
+  s->set->dot_codes(q->codes, block->codes + first * block->dim, sums, rows, block->dim);
+  if (q->metric == SEARCH_L2)
+    bounds_of_l2(q, block, first, rows, sums, bounds);
+  else
+    bounds_of_dot(q, block, first, rows, sums, q->metric == SEARCH_COSINE ? 1 : 0, bounds);
 }
 
 /* A place among the entries of all blocks; it only moves forward. */

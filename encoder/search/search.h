@@ -3,7 +3,7 @@
 ** folder:
 **
 **   block.c   vectors quantized to int8, packed in blocks that can be stored
-**   query.c   a query vector made ready for blocks (quantized_query.h)
+**   query.c   a query vector made ready for blocks
 **   scan.c    for each vector of a block, a distance that the true one is not
 **             below
 **   select.c  the smallest of these bounds, some at a time
