@@ -164,7 +164,7 @@ static int give(nearest *n, sqlite3_int64 row) {
 static int visit_rows(nearest *n) {
   static const char sql[] = "SELECT v.id, v.vector FROM @rows AS r CROSS JOIN @vectors AS v "
                             "WHERE r.row = ?1 AND v.id >= r.first AND v.id < r.first + r.count "
-                            "AND v.row = r.row";
+                            "AND +v.row = r.row";
   sqlite3_stmt *s = NULL;
   int rc = vtab_prepare(n->v, &s, sql, NULL);
   for (size_t i = 0; rc == SQLITE_OK && i < n->rows->count; i++) {

@@ -83,24 +83,51 @@ static void append_any_affinity(sqlite3_str *out, const vtab *v, const plan_term
   sqlite3_str_appendall(out, ")");
 }
 
-static void append_condition(sqlite3_str *out, const vtab *v, const plan_term *t,
-                             sqlite3_value *value, int number) {
-  int type = sqlite3_value_type(value);
-  int is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  int is_pattern =
-      t->compare == SQLITE_INDEX_CONSTRAINT_LIKE || t->compare == SQLITE_INDEX_CONSTRAINT_GLOB;
-  int has_value = t->compare != SQLITE_INDEX_CONSTRAINT_ISNULL &&
-                  t->compare != SQLITE_INDEX_CONSTRAINT_ISNOTNULL;
-  if (t->column >= 0 && has_value && is_number && !is_pattern &&
-      affinity_of_column(v, t->column) != AFFINITY_NUMBER) {
-    append_any_affinity(out, v, t, number);
-    return;
-  }
+/* 1 when a text is what numeric affinity makes a number of; 0 also without memory,
+** since the condition is then only weaker. */
+static int looks_numeric(sqlite3_value *text) {
+  sqlite3_value *copy = sqlite3_value_dup(text);
+  int type = copy != NULL ? sqlite3_value_numeric_type(copy) : SQLITE_TEXT;
+  sqlite3_value_free(copy);
+  return type != SQLITE_TEXT;
+}
+
+/* A text that is no number may come from a column of numbers. Then texts that look
+** like numbers are compared as such, and are all less than it. */
+static int may_compare_numbers(const plan_term *t, sqlite3_value *value) {
+  return (t->compare == SQLITE_INDEX_CONSTRAINT_LT || t->compare == SQLITE_INDEX_CONSTRAINT_LE) &&
+         sqlite3_value_type(value) == SQLITE_TEXT && !looks_numeric(value);
+}
+
+static void append_plain(sqlite3_str *out, const vtab *v, const plan_term *t, int has_value,
+                         int is_pattern, int number) {
   append_operand(out, v, t->column);
   if (t->column >= 0 && has_value && !is_pattern)
     sqlite3_str_appendf(out, " COLLATE \"%.*w\"", t->collation_size, t->collation);
   sqlite3_str_appendf(out, " %s", operator_of(t->compare));
   if (has_value) sqlite3_str_appendf(out, " ?%d", number);
+}
+
+static void append_condition(sqlite3_str *out, const vtab *v, const plan_term *t,
+                             sqlite3_value *value, int number) {
+  int type = sqlite3_value_type(value);
+  int is_pattern =
+      t->compare == SQLITE_INDEX_CONSTRAINT_LIKE || t->compare == SQLITE_INDEX_CONSTRAINT_GLOB;
+  int has_value = t->compare != SQLITE_INDEX_CONSTRAINT_ISNULL &&
+                  t->compare != SQLITE_INDEX_CONSTRAINT_ISNOTNULL;
+  int is_open = t->column >= 0 && has_value && !is_pattern &&
+                affinity_of_column(v, t->column) != AFFINITY_NUMBER;
+  if (is_open && (type == SQLITE_INTEGER || type == SQLITE_FLOAT)) {
+    append_any_affinity(out, v, t, number);
+  } else if (is_open && may_compare_numbers(t, value)) {
+    sqlite3_str_appendall(out, "(+");
+    append_operand(out, v, t->column);
+    sqlite3_str_appendall(out, " <= CAST('9e999' AS REAL) OR ");
+    append_plain(out, v, t, has_value, is_pattern, number);
+    sqlite3_str_appendall(out, ")");
+  } else {
+    append_plain(out, v, t, has_value, is_pattern, number);
+  }
 }
 
 /* " WHERE …" of all terms of kind W, whose values are parameters 1, 2, … by their
@@ -158,7 +185,7 @@ static void append_from(sqlite3_str *out, const vtab *v) {
   sqlite3_str_appendf(out,
                       " LEFT JOIN \"%w\".\"%w_rows\" AS r ON r.row = s.\"%w\""
                       " LEFT JOIN \"%w\".\"%w_vectors\" AS v ON v.id >= r.first AND"
-                      " v.id < r.first + r.count AND v.row = s.\"%w\"",
+                      " v.id < r.first + r.count AND +v.row = s.\"%w\"",
                       v->schema, v->name, v->key, v->schema, v->name, v->key);
 }
 
