@@ -44,8 +44,25 @@ static int is_word(char c) {
          c == '$' || (unsigned char)c >= 0x80;
 }
 
+/* Behind a comment, which SQLite leaves in an argument; `at` where there is none. */
+static const char *skip_comment(const char *at) {
+  const char *end = at;
+  if (at[0] == '-' && at[1] == '-') {
+    end = at + strcspn(at, "\n");
+  } else if (at[0] == '/' && at[1] == '*') {
+    end = strstr(at + 2, "*/");
+    end = end != NULL ? end + 2 : at + strlen(at);
+  }
+  return end;
+}
+
 static const char *skip_blanks(const char *at) {
-  while (is_blank(*at)) at++;
+  const char *from;
+  do {
+    from = at;
+    while (is_blank(*at)) at++;
+    at = skip_comment(at);
+  } while (at != from);
   return at;
 }
 
@@ -212,21 +229,25 @@ static int read_option(reader *r, const char *name, const char *at, unsigned *se
 
 /* ---- Columns ----------------------------------------------------------- */
 
-static int refuse_taken(reader *r, const char *name) {
+/* Names that every bertsql table has already; `what` is to be called so. */
+static int refuse_reserved(reader *r, const char *what, const char *name) {
   for (int i = 1; i < HIDDEN_COUNT; i++)
     if (sqlite3_stricmp(name, hidden_names[i]) == 0)
       return refuse(
           r,
-          "a column cannot be called %s, which is a hidden column of every bertsql table: "
+          "a %s cannot be called %s, which is a hidden column of every bertsql table: "
           "k, distance, embedding, chunk, start, stop, n_tokens, truncated and status are",
-          name);
-  if (sqlite3_stricmp(name, r->table) == 0)
-    return refuse(
-        r, "a column cannot have the name of the table, which stands for MATCH and commands");
+          what, name);
   if (sqlite3_stricmp(name, "rowid") == 0 || sqlite3_stricmp(name, "oid") == 0 ||
       sqlite3_stricmp(name, "_rowid_") == 0)
-    return refuse(r, "a column cannot be called %s: every bertsql table has that one already",
+    return refuse(r, "a %s cannot be called %s: every bertsql table has that column already", what,
                   name);
+  return SQLITE_OK;
+}
+
+static int refuse_taken(reader *r, const char *name) {
+  int rc = refuse_reserved(r, "column", name);
+  if (rc != SQLITE_OK) return rc;
   for (int i = 0; i < r->d->count; i++)
     if (sqlite3_stricmp(name, r->d->columns[i].name) == 0)
       return refuse(r, "column %s is there twice", name);
@@ -313,6 +334,8 @@ static int check_together(reader *r) {
   }
   if (indexed == 0)
     return refuse(r, "there is no column with a text to embed; the form is " RIGHT_FORM);
+  if (d->content != NULL && sqlite3_stricmp(d->content, r->table) == 0)
+    return refuse(r, "option content names the table itself; it is the table that holds the texts");
   if (d->content == NULL && d->content_rowid != NULL)
     return refuse(r, "option content_rowid needs option content, the table whose key it is");
   if (d->content == NULL && (d->triggers || d->automatic))
@@ -326,6 +349,16 @@ static int check_together(reader *r) {
   return SQLITE_OK;
 }
 
+int declaration_check_name(declaration *d, const char *table, char **message) {
+  reader r = {table, d, message};
+  int rc = refuse_reserved(&r, "table", table);
+  for (int i = 0; rc == SQLITE_OK && i < d->count; i++)
+    if (sqlite3_stricmp(d->columns[i].name, table) == 0)
+      rc = refuse(
+          &r, "a column cannot have the name of the table, which stands for MATCH and commands");
+  return rc;
+}
+
 int declaration_read(const char *table, int count, const char *const *argv, declaration *out,
                      char **message) {
   reader r = {table, out, message};
@@ -333,6 +366,7 @@ int declaration_read(const char *table, int count, const char *const *argv, decl
   int rc = SQLITE_OK;
   memset(out, 0, sizeof *out);
   for (int i = 0; rc == SQLITE_OK && i < count; i++) rc = read_argument(&r, argv[i], &seen);
+  if (rc == SQLITE_OK) rc = declaration_check_name(out, table, message);
   return rc == SQLITE_OK ? check_together(&r) : rc;
 }
 

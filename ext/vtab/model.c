@@ -130,13 +130,35 @@ int model_find(vtab *v, int query, bert_embed_options *how) {
 
 /* ---- Recording --------------------------------------------------------- */
 
+/* Chunks must be what the model can read whole. */
+static int check_chunks(vtab *v) {
+  const declaration *d = &v->declared;
+  bert_error error = {BERT_OK, ""};
+  bert_text empty = {"", 0};
+  bert_chunk *chunks = NULL;
+  size_t count = 0;
+  int limit = d->max_tokens > 0 ? d->max_tokens : bert_describe(v->model->model)->max_tokens;
+  if (d->chunk_tokens == 0) return SQLITE_OK;
+  if (bert_split(v->model->model, empty, d->chunk_tokens, d->overlap, &chunks, &count, &error) !=
+      BERT_OK) {
+    error_prefix(&error, "options chunk_tokens and overlap");
+    return vtab_fail_bert(v, &error);
+  }
+  bert_chunks_free(chunks);
+  if (d->chunk_tokens <= limit) return SQLITE_OK;
+  return vtab_fail(v, SQLITE_ERROR,
+                   "option chunk_tokens is %d, but the token limit is %d and would cut every chunk "
+                   "short; take at most that, or raise max_tokens",
+                   d->chunk_tokens, limit);
+}
+
 static int check_options(vtab *v, int *dim) {
   bert_embed_options how;
   bert_error error = {BERT_OK, ""};
   table_options_for(v, 0, &how);
   if (bert_embed_dim(v->model->model, &how, dim, &error) != BERT_OK)
     return vtab_fail_bert(v, &error);
-  return SQLITE_OK;
+  return check_chunks(v);
 }
 
 int model_record(vtab *v) {

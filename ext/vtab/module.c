@@ -27,6 +27,20 @@ static void vtab_free(vtab *v) {
   sqlite3_free(v);
 }
 
+/* Gives the table to SQLite, or its message and nothing. */
+static int hand_over(vtab *v, int rc, sqlite3_vtab **out, char **message) {
+  if (rc == SQLITE_OK) {
+    *out = &v->base;
+    return rc;
+  }
+  if (*message == NULL) {
+    *message = v->base.zErrMsg;
+    v->base.zErrMsg = NULL;
+  }
+  vtab_free(v);
+  return rc;
+}
+
 /* argv: module, schema, table, then the arguments in parentheses. */
 static int vtab_make(sqlite3 *db, connection *c, int argc, const char *const *argv, vtab **out,
                      char **message) {
@@ -40,10 +54,7 @@ static int vtab_make(sqlite3 *db, connection *c, int argc, const char *const *ar
   int rc = v->schema != NULL && v->name != NULL ? SQLITE_OK : SQLITE_NOMEM;
   if (rc == SQLITE_OK) rc = declaration_read(v->name, argc - 3, argv + 3, &v->declared, message);
   if (rc == SQLITE_OK) rc = source_open(v);
-  if (rc != SQLITE_OK) {
-    vtab_free(v);
-    return rc;
-  }
+  if (rc != SQLITE_OK) return hand_over(v, rc, NULL, message);
   v->next = *connection_tables(c);
   *connection_tables(c) = v;
   *out = v;
@@ -71,20 +82,6 @@ static int declare(vtab *v) {
   if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
   if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_INNOCUOUS);
   return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
-}
-
-/* Gives the table to SQLite, or its message and nothing. */
-static int hand_over(vtab *v, int rc, sqlite3_vtab **out, char **message) {
-  if (rc == SQLITE_OK) {
-    *out = &v->base;
-    return rc;
-  }
-  if (*message == NULL) {
-    *message = v->base.zErrMsg;
-    v->base.zErrMsg = NULL;
-  }
-  vtab_free(v);
-  return rc;
 }
 
 static int create(sqlite3 *db, void *user, int argc, const char *const *argv, sqlite3_vtab **out,
@@ -123,16 +120,41 @@ static int destroy(sqlite3_vtab *table) {
   return rc;
 }
 
+/* What waits for COMMIT gets its vectors now: the table that SQLite opens under
+** the new name knows nothing of it. */
 static int rename_table(sqlite3_vtab *table, const char *name) {
   vtab *v = (vtab *)table;
+  char *message = NULL;
+  int rc = declaration_check_name(&v->declared, name, &message);
+  if (message != NULL) {
+    sqlite3_free(v->base.zErrMsg);
+    v->base.zErrMsg = message;
+  }
+  if (rc == SQLITE_OK && v->wrote) rc = refresh_queue(v);
   vtab_finalize(v);
-  return shadow_rename(v, name);
+  if (rc == SQLITE_OK) rc = shadow_rename(v, name);
+  if (rc == SQLITE_OK && v->wrote) {
+    v->wrote = 0;
+    v->renamed = 1;
+  }
+  return rc;
 }
 
 /* ---- Transactions ------------------------------------------------------ */
 
 static int begin(sqlite3_vtab *table) {
-  ((vtab *)table)->wrote = 0;
+  ((vtab *)table)->wrote = ((vtab *)table)->renamed = 0;
+  return SQLITE_OK;
+}
+
+/* 0 when the table was dropped, renamed or never made, by a rollback, since it was
+** written to. */
+static int is_still_there(const vtab *v, int *there) {
+  char *queue = sqlite3_mprintf("%s_queue", v->name);
+  if (queue == NULL) return SQLITE_NOMEM;
+  *there = sqlite3_table_column_metadata(v->db, v->schema, queue, "row", NULL, NULL, NULL, NULL,
+                                         NULL) == SQLITE_OK;
+  sqlite3_free(queue);
   return SQLITE_OK;
 }
 
@@ -140,16 +162,32 @@ static int begin(sqlite3_vtab *table) {
 ** error still takes the transaction back. */
 static int sync(sqlite3_vtab *table) {
   vtab *v = (vtab *)table;
+  int there = 0;
   if (!v->wrote) return SQLITE_OK;
   sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
-  int rc = refresh_queue(v);
+  int rc = is_still_there(v, &there);
+  if (rc == SQLITE_OK && there) rc = refresh_queue(v);
   sqlite3_set_last_insert_rowid(v->db, last);
   if (rc == SQLITE_OK) v->wrote = 0;
   return rc;
 }
 
 static int finish(sqlite3_vtab *table) {
-  ((vtab *)table)->wrote = 0;
+  return begin(table);
+}
+
+/* SQLite tells of a rollback to a savepoint only who has been told of that one. */
+static int savepoint(sqlite3_vtab *table, int number) {
+  (void)table;
+  (void)number;
+  return SQLITE_OK;
+}
+
+/* Perhaps the rename was taken back, and what waited then waits again. */
+static int rollback_to(sqlite3_vtab *table, int number) {
+  vtab *v = (vtab *)table;
+  (void)number;
+  v->wrote |= v->renamed;
   return SQLITE_OK;
 }
 
@@ -212,9 +250,9 @@ static const module_with_integrity table_module = {
             .xRollback = finish,
             .xFindFunction = NULL,
             .xRename = rename_table,
-            .xSavepoint = NULL,
-            .xRelease = NULL,
-            .xRollbackTo = NULL,
+            .xSavepoint = savepoint,
+            .xRelease = savepoint,
+            .xRollbackTo = rollback_to,
             .xShadowName = shadow_is_name,
 #if SQLITE_VERSION_NUMBER >= 3044000
             .xIntegrity = integrity,

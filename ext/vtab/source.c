@@ -36,10 +36,13 @@ void source_append_declaration(sqlite3_str *out, const vtab *v, int column) {
 
 /* ---- The content table ------------------------------------------------- */
 
-/* The name of the INTEGER PRIMARY KEY; NULL without one. */
+/* The name of the INTEGER PRIMARY KEY; NULL without one. A key that is not the
+** rowid (WITHOUT ROWID, or INTEGER PRIMARY KEY DESC) has an index of its own. */
 static int find_key(vtab *v, char **key) {
   static const char sql[] = "SELECT min(name) FROM pragma_table_info(?1, ?2) WHERE pk > 0 "
-                            "HAVING count(*) = 1 AND min(type) = 'INTEGER' COLLATE NOCASE";
+                            "HAVING count(*) = 1 AND min(type) = 'INTEGER' COLLATE NOCASE "
+                            "AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1, ?2) "
+                            "WHERE origin = 'pk')";
   sqlite3_stmt *s = NULL;
   *key = NULL;
   int rc = sqlite3_prepare_v2(v->db, sql, -1, &s, NULL);
@@ -87,8 +90,7 @@ static int check_key(vtab *v) {
   char *key = NULL;
   const char *wanted = v->declared.content_rowid;
   int rc = find_key(v, &key);
-  if (rc == SQLITE_OK && (key == NULL || !has_column(v, "rowid"))) /* no rowid: WITHOUT ROWID */
-    rc = refuse_key(v);
+  if (rc == SQLITE_OK && key == NULL) rc = refuse_key(v);
   if (rc == SQLITE_OK && wanted != NULL && sqlite3_stricmp(wanted, key) != 0)
     rc = vtab_fail(v, SQLITE_ERROR,
                    "content_rowid='%s' is not the INTEGER PRIMARY KEY of %s, which is %s", wanted,

@@ -97,6 +97,8 @@ typedef struct declaration {
 ** whatever the outcome. */
 int declaration_read(const char *table, int count, const char *const *argv, declaration *out,
                      char **message);
+/* The same for a table that gets another name. */
+int declaration_check_name(declaration *d, const char *table, char **message);
 void declaration_clear(declaration *d);
 
 /* Hidden columns, in this order after the declared ones. */
@@ -159,10 +161,11 @@ typedef struct vtab {
   char *key; /* the rowid's column in the source, "id" for own texts; NULL while
                 the content table is not there */
   sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared on first use */
-  loaded_model *model;        /* what model_find found: good for the current call into SQLite */
-  int dim;                    /* numbers of a vector; from config */
-  int wrote;                  /* 1: this transaction put something into the queue */
-  char *refused;              /* why nothing but DROP TABLE works; NULL: all is well */
+  loaded_model *model; /* what model_find found: good for the current call into SQLite */
+  int dim;             /* numbers of a vector; from config */
+  int wrote;           /* 1: this transaction put something into the queue */
+  int renamed;         /* 1: and what that was has its vectors, since the table was renamed */
+  char *refused;       /* why nothing but DROP TABLE works; NULL: all is well */
   struct block_cache *blocks; /* nearest.c: blocks that were read before; NULL: none */
   struct vtab *next;          /* of the connection's tables */
 } vtab;
@@ -198,8 +201,9 @@ int vtab_fail_bert(vtab *v, const bert_error *error);
 int shadow_is_name(const char *suffix); /* xShadowName */
 int shadow_create(vtab *v);             /* all tables, and triggers if asked for */
 int shadow_drop(vtab *v);               /* whatever of them is there */
+/* v->name stays: SQLite opens the table anew under its new name, or none. */
 int shadow_rename(vtab *v, const char *name);
-int shadow_make_triggers(vtab *v);
+int shadow_make_triggers(vtab *v); /* anew, whatever of them is there */
 /* *whole is 1 when all triggers are there. */
 int shadow_check_triggers(vtab *v, int *whole);
 
