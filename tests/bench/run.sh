@@ -2,7 +2,8 @@
 # run.sh: what `make bench` does. README.md beside it says how it measures.
 #
 #   QUICK=1      fewer documents and rounds, under 3 minutes
-#   DOCUMENTS=n  ROUNDS=n  THREADS="1 2"  PEERS="onnxruntime"  override what these say
+#   DOCUMENTS=n  ROUNDS=n  THREADS="1 2"  PEERS="onnxruntime"  VECTORS=n  override
+#   what these say
 #
 # A peer that cannot be installed or fails is left out and named at the end; only
 # bertsql itself can make this fail.
@@ -43,6 +44,8 @@ build_programs() {
   flags=(-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread)
   triplet=$($cc -print-multiarch 2>/dev/null | grep . || $cc -dumpmachine)
   $cc "${flags[@]}" -o $out/bench $here/bench.c $here/bench_clock.c $here/bench_corpus.c \
+    -lsqlite3 -lm || return 1
+  $cc "${flags[@]}" -o $out/bench_search $here/bench_search.c $here/bench_clock.c \
     -lsqlite3 -lm || return 1
   read -ra openblas <<<"$(sh tests/tools/find_library.sh cblas.h "$triplet") $here/sgemm_ceiling.c \
     $(sh tests/tools/find_library.sh openblas "$triplet")"
@@ -232,6 +235,19 @@ all_rounds() {
   done
 }
 
+# The nearest of many vectors, beside sqlite-vec. One run asks many queries, each
+# of both in turn, so that it has its own rounds.
+measure_search() {
+  local vec0=build/sqlite-vec/vec0.so
+  if ! [ -e $vec0 ] && ! bash tests/tools/fetch_sqlite_vec.sh $vec0 >>$log 2>&1; then
+    note "sqlite-vec is left out of search: it could not be fetched, see $log"
+    vec0=
+  fi
+  $out/bench_search $out $model "${VECTORS:-100000}" ${vec0:+"$PWD/$vec0"} >>"$results" 2> >(tee -a "$log" >&2) ||
+    die "the search failed"
+  rm -f $out/search.db
+}
+
 # ---- The whole ---------------------------------------------------------------
 
 mkdir -p $out
@@ -255,6 +271,7 @@ done
 say "Measuring: $documents documents, $rounds rounds"
 left_out=
 all_rounds
+if ! time_is_up; then measure_search; fi
 if [ -n "$left_out" ]; then note "the time of QUICK=1 was up within round $round; the rest of it is missing"; fi
 
 command -v python3 >/dev/null || { say "python3 is missing; the measurements are in $results"; exit 0; }

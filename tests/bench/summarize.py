@@ -184,6 +184,20 @@ def print_derived():
     table(["ratio", "value"], rows)
 
 
+def print_search():
+    """MATCH of the virtual table beside vec0 of sqlite-vec, which answered the same."""
+    rows = []
+    for measure, name in [("search", "ten nearest, median"), ("search_first", "a connection's first search, median")]:
+        lines = {e: find(measure, e) for e in (OURS, "sqlite-vec")}
+        if not lines[OURS]:
+            continue
+        ms = {e: [1000 * r["seconds"] for r in found] for e, found in lines.items()}
+        rows.append([f"{name} of {lines[OURS][0]['vectors']}", "ms", spread(ms[OURS]), spread(ms["sqlite-vec"]),
+                     spread(ratios(ms[OURS], ms["sqlite-vec"])), "lower"])
+    if rows:
+        table(["search, all cores", "unit", OURS, "sqlite-vec", f"{OURS}/sqlite-vec", "better"], rows)
+
+
 # ---- The same work -----------------------------------------------------------
 
 
@@ -240,5 +254,6 @@ print("median of the rounds (smallest .. largest)\n")
 print_engines()
 print_ceiling()
 print_derived()
+print_search()
 print_same_work()
 print_notes()
