@@ -20,7 +20,7 @@ typedef struct checker {
 } checker;
 
 /* Notes a problem, or that there is no memory to. */
-static int problem(checker *c, const char *format, ...) {
+static int report(checker *c, const char *format, ...) {
   va_list list;
   va_start(list, format);
   c->problem = sqlite3_vmprintf(format, list);
@@ -56,8 +56,8 @@ static int check_config(checker *c) {
   while (rc == SQLITE_OK) {
     rc = step(c, s);
     if (rc == SQLITE_ROW)
-      rc = problem(c, "in %s_config the value of '%s' is missing or makes no sense", c->v->name,
-                   sqlite3_column_text(s, 0));
+      rc = report(c, "in %s_config the value of '%s' is missing or makes no sense", c->v->name,
+                  sqlite3_column_text(s, 0));
   }
   return finish(s, rc);
 }
@@ -79,19 +79,18 @@ static int check_claim(checker *c, sqlite3_stmt *s, const claim *k) {
   int has_hash = strcmp(hash, "null") != 0;
   if (has_hash &&
       (strcmp(hash, "blob") != 0 || sqlite3_column_int(s, ROWS_HASH_SIZE) != HASH_BYTES))
-    return problem(c, "the hash of row %lld is no BLOB of %d bytes", k->row, (int)HASH_BYTES);
+    return report(c, "the hash of row %lld is no BLOB of %d bytes", k->row, (int)HASH_BYTES);
   if (!sqlite3_column_int(s, ROWS_TYPES) || k->count < 0 ||
       (k->count > 0 && (k->first < 1 || k->first > LLONG_MAX - k->count)))
-    return problem(c, "row %lld says it has %lld vectors from number %lld on", k->row, k->count,
-                   k->first);
+    return report(c, "row %lld says it has %lld vectors from number %lld on", k->row, k->count,
+                  k->first);
   if (k->count > 0 && (!has_hash || has_error))
-    return problem(c, "row %lld has vectors although it has %s", k->row,
-                   has_error ? "an error" : "no text");
+    return report(c, "row %lld has vectors although it has %s", k->row,
+                  has_error ? "an error" : "no text");
   if (k->count == 0 && has_hash && !has_error)
-    return problem(c, "row %lld has a text, but no vector and no error", k->row);
+    return report(c, "row %lld has a text, but no vector and no error", k->row);
   if (k->count > 1 && c->v->declared.chunk_tokens == 0)
-    return problem(c, "row %lld has %lld vectors in a table without chunk_tokens", k->row,
-                   k->count);
+    return report(c, "row %lld has %lld vectors in a table without chunk_tokens", k->row, k->count);
   return SQLITE_OK;
 }
 
@@ -103,18 +102,18 @@ static int check_vector(checker *c, sqlite3_stmt *s, const claim *k, sqlite3_int
   sqlite3_int64 bytes =
       v->declared.type == VECTOR_INT8 ? 4 + (sqlite3_int64)v->dim : 4 * (sqlite3_int64)v->dim;
   if (id != k->first + chunk)
-    return problem(c, "vector %lld of row %lld is missing", k->first + chunk, k->row);
+    return report(c, "vector %lld of row %lld is missing", k->first + chunk, k->row);
   if (sqlite3_column_int64(s, VECTOR_ROW) != k->row)
-    return problem(c, "vector %lld is claimed by row %lld, but says row %lld", id, k->row,
-                   sqlite3_column_int64(s, VECTOR_ROW));
+    return report(c, "vector %lld is claimed by row %lld, but says row %lld", id, k->row,
+                  sqlite3_column_int64(s, VECTOR_ROW));
   if (sqlite3_column_int64(s, VECTOR_CHUNK) != chunk)
-    return problem(c, "vector %lld says it is chunk %lld of its row, but it is chunk %lld", id,
-                   sqlite3_column_int64(s, VECTOR_CHUNK), chunk);
+    return report(c, "vector %lld says it is chunk %lld of its row, but it is chunk %lld", id,
+                  sqlite3_column_int64(s, VECTOR_CHUNK), chunk);
   if (!sqlite3_column_int(s, VECTOR_RANGE_IS_SANE))
-    return problem(c, "start, stop, tokens or truncated of vector %lld make no sense", id);
+    return report(c, "start, stop, tokens or truncated of vector %lld make no sense", id);
   if (sqlite3_column_type(s, VECTOR_BYTES) != SQLITE_INTEGER ||
       sqlite3_column_int64(s, VECTOR_BYTES) != bytes)
-    return problem(c, "vector %lld is no BLOB of %lld bytes", id, bytes);
+    return report(c, "vector %lld is no BLOB of %lld bytes", id, bytes);
   return SQLITE_OK;
 }
 
@@ -131,7 +130,7 @@ static int check_vectors(checker *c, sqlite3_stmt *s, const claim *k) {
   sqlite3_reset(s);
   if (rc != SQLITE_DONE) return rc;
   if (c->problem == NULL && chunk < k->count)
-    return problem(c, "vector %lld of row %lld is missing", k->first + chunk, k->row);
+    return report(c, "vector %lld of row %lld is missing", k->first + chunk, k->row);
   return SQLITE_OK;
 }
 
@@ -179,8 +178,8 @@ static int check_strays(checker *c) {
       NULL);
   if (rc == SQLITE_OK) rc = step(c, s);
   if (rc == SQLITE_ROW)
-    rc = problem(c, "vector %lld names row %lld, which does not have it",
-                 sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1));
+    rc = report(c, "vector %lld names row %lld, which does not have it", sqlite3_column_int64(s, 0),
+                sqlite3_column_int64(s, 1));
   return finish(s, rc);
 }
 
@@ -197,11 +196,11 @@ static int check_order(checker *c, const packed *p) {
   for (size_t i = 0; i < p->view.count; i++) {
     sqlite3_int64 id = search_block_id(&p->view, i);
     if (id <= before)
-      return problem(c, "in block %lld, entry %lld is out of order", p->number, (sqlite3_int64)i);
+      return report(c, "in block %lld, entry %lld is out of order", p->number, (sqlite3_int64)i);
     before = id;
   }
   if (p->view.count > 0 && before == p->last) return SQLITE_OK;
-  return problem(c, "block %lld does not end with vector %lld, as it says", p->number, p->last);
+  return report(c, "block %lld does not end with vector %lld, as it says", p->number, p->last);
 }
 
 /* Entry `i` is what the vector that `s` stands on gives when it is packed. */
@@ -213,8 +212,8 @@ static int check_entry(checker *c, const packed *p, size_t i, sqlite3_stmt *s) {
   bert_error error = {BERT_OK, ""};
   size_t dim = (size_t)v->dim;
   if (search_block_row(&p->view, i) != row)
-    return problem(c, "block %lld says that vector %lld is of row %lld, but it is of row %lld",
-                   p->number, id, search_block_row(&p->view, i), row);
+    return report(c, "block %lld says that vector %lld is of row %lld, but it is of row %lld",
+                  p->number, id, search_block_row(&p->view, i), row);
   int rc = store_read_vector(v, s, 2, c->scratch, &x);
   if (rc != SQLITE_OK) return rc;
   search_block_begin(c->expected, v->declared.metric, 1, dim);
@@ -227,7 +226,7 @@ static int check_entry(checker *c, const packed *p, size_t i, sqlite3_stmt *s) {
       memcmp(one.norm, p->view.norm + 4 * i, 4) == 0 &&
       memcmp(one.codes, p->view.codes + dim * i, dim) == 0)
     return SQLITE_OK;
-  return problem(c, "block %lld does not hold what vector %lld is", p->number, id);
+  return report(c, "block %lld does not hold what vector %lld is", p->number, id);
 }
 
 /* Each vector of the block's range must be in it. */
@@ -244,7 +243,7 @@ static int check_entries(checker *c, const packed *p) {
     if (id > p->last) break;
     while (i < p->view.count && search_block_id(&p->view, i) < id) i++;
     if (i == p->view.count || search_block_id(&p->view, i) != id)
-      rc = problem(c, "block %lld lacks vector %lld", p->number, id);
+      rc = report(c, "block %lld lacks vector %lld", p->number, id);
     else
       rc = check_entry(c, p, i, s);
   }
@@ -263,10 +262,10 @@ static int check_block(checker *c, sqlite3_stmt *s, packed *p) {
   if (data == NULL && bytes > 0) return SQLITE_NOMEM;
   if (search_block_view(data != NULL ? data : "", (uint64_t)bytes, v->declared.metric,
                         (size_t)v->dim, &p->view, &error) != BERT_OK)
-    return problem(c, "block %lld: %s", p->number, error.text);
+    return report(c, "block %lld: %s", p->number, error.text);
   if ((sqlite3_int64)p->view.count != sqlite3_column_int64(s, 2))
-    return problem(c, "block %lld says it has %lld entries, but has %lld", p->number,
-                   sqlite3_column_int64(s, 2), (sqlite3_int64)p->view.count);
+    return report(c, "block %lld says it has %lld entries, but has %lld", p->number,
+                  sqlite3_column_int64(s, 2), (sqlite3_int64)p->view.count);
   int rc = check_order(c, p);
   if (rc == SQLITE_OK && c->problem == NULL) rc = check_entries(c, p);
   p->before = p->last;
@@ -303,10 +302,10 @@ static int check_text(checker *c, sqlite3_int64 row, const joined_text *text,
   rc = step(c, queued);
   sqlite3_reset(queued);
   if (rc == SQLITE_DONE)
-    return problem(c,
-                   "the vectors of row %lld are not of its text, and nothing says that they are "
-                   "to be made anew",
-                   row);
+    return report(c,
+                  "the vectors of row %lld are not of its text, and nothing says that they are "
+                  "to be made anew",
+                  row);
   return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
@@ -336,14 +335,14 @@ static int check_lost_texts(checker *c) {
   if (rc != SQLITE_OK) return rc;
   rc = step(c, s);
   if (rc == SQLITE_ROW)
-    rc = problem(c, "row %lld has vectors, but its text is gone", sqlite3_column_int64(s, 0));
+    rc = report(c, "row %lld has vectors, but its text is gone", sqlite3_column_int64(s, 0));
   sqlite3_reset(s);
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 /* ---- All of it ---------------------------------------------------------- */
 
-int check_run(vtab *v, char **out) {
+int check_run(vtab *v, char **problem) {
   static int (*const steps[])(checker *) = {check_config, check_rows,       check_strays,
                                             check_packed, check_lost_texts, check_texts};
   size_t count = sizeof steps / sizeof steps[0];
@@ -357,6 +356,6 @@ int check_run(vtab *v, char **out) {
     sqlite3_free(c.problem);
     c.problem = NULL;
   }
-  *out = c.problem;
+  *problem = c.problem;
   return rc;
 }

@@ -113,7 +113,7 @@ static int put(packer *p) {
 /* Appends blocks while there are vectors for a full one. */
 static int append_blocks(vtab *v, int *appended) {
   packer p;
-  int rc = packer_begin(&p, v), enough = 1;
+  int rc = packer_begin(&p, v), enough = 0;
   *appended = 0;
   if (rc == SQLITE_OK) rc = find_last(v, &p.block, &p.last);
   while (rc == SQLITE_OK) {
@@ -136,8 +136,8 @@ int pack_all(vtab *v) {
 }
 
 int pack_append(vtab *v) {
-  sqlite3_int64 block, last, packed, alive;
-  int appended, enough;
+  sqlite3_int64 block, last, packed = 0, alive = 0;
+  int appended, enough = 0;
   int rc = find_last(v, &block, &last);
   if (rc == SQLITE_OK) rc = look_ahead(v, last, &enough);
   if (rc != SQLITE_OK || !enough) return rc;
