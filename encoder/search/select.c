@@ -8,7 +8,7 @@
 
 /* Bounds are never NaN: search_scan makes none. */
 static int comes_before(const float *bounds, size_t a, size_t b) {
-  return bounds[a] < bounds[b] || (bounds[a] == bounds[b] && a < b);
+  return bounds[a] < bounds[b] || (a < b && bounds[a] == bounds[b]);
 }
 
 /* Moves the top of heap[size] down to its place. */
@@ -42,7 +42,7 @@ size_t search_select(const float *bounds, size_t count, float after, size_t afte
   for (size_t i = 0; i < count && want > 0; i++) {
     /* An equal bound comes later than all picked ones, which have lower indexes. */
     if (size == want && !(bounds[i] < bounds[picked[0]])) continue;
-    if (!from_start && (bounds[i] < after || (bounds[i] == after && i <= after_index))) continue;
+    if (!from_start && (bounds[i] < after || (i <= after_index && bounds[i] == after))) continue;
     if (size < want) {
       sift_up(bounds, picked, size++, i);
     } else {
