@@ -190,6 +190,7 @@ static void group_empty(group *g) {
 ** of the block begin at `from`. Ids must rise, since each may come once. */
 static int take_entries(vtab *v, const search_block *view, const rowset *rows, const float *from,
                         packed_bounds *out) {
+  size_t hint = 0;
   for (size_t i = 0; i < view->count; i++) {
     sqlite3_int64 id = search_block_id(view, i);
     if (id > out->last || (out->count > 0 && id <= out->ids[out->count - 1]))
@@ -197,7 +198,7 @@ static int take_entries(vtab *v, const search_block *view, const rowset *rows, c
                        "the blocks of %s_packed are not in order; make them anew: INSERT INTO "
                        "%s(%s) VALUES('optimize')",
                        v->name, v->name, v->name);
-    if (rows != NULL && !rowset_has(rows, search_block_row(view, i))) continue;
+    if (rows != NULL && !rowset_has_next(rows, search_block_row(view, i), &hint)) continue;
     out->ids[out->count] = id;
     out->bounds[out->count++] = from[i];
   }

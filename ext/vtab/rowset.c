@@ -43,7 +43,8 @@ void rowset_finish(rowset *s) {
   s->count = kept;
 }
 
-int rowset_has(const rowset *s, sqlite3_int64 row) {
+/* The index of the first row that is not below `row`. */
+static size_t place_of(const rowset *s, sqlite3_int64 row) {
   size_t low = 0, high = s->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -52,7 +53,26 @@ int rowset_has(const rowset *s, sqlite3_int64 row) {
     else
       high = middle;
   }
-  return low < s->count && s->rows[low] == row;
+  return low;
+}
+
+int rowset_has(const rowset *s, sqlite3_int64 row) {
+  size_t at = place_of(s, row);
+  return at < s->count && s->rows[at] == row;
+}
+
+int rowset_has_next(const rowset *s, sqlite3_int64 row, size_t *hint) {
+  if (*hint < s->count && s->rows[*hint] == row) {
+    ++*hint;
+    return 1;
+  }
+  if (*hint > 0 && s->rows[*hint - 1] < row && (*hint == s->count || s->rows[*hint] > row))
+    return 0;
+  size_t at = place_of(s, row);
+  *hint = at;
+  if (at == s->count || s->rows[at] != row) return 0;
+  ++*hint;
+  return 1;
 }
 
 void rowset_intersect(rowset *s, const rowset *other) {

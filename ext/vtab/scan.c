@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+enum { VALUES_AT_ONCE = 4096 };
+
 /* ---- Affinity ------------------------------------------------------------ */
 
 typedef enum affinity { AFFINITY_NONE, AFFINITY_TEXT, AFFINITY_NUMBER } affinity;
@@ -266,29 +268,85 @@ static int rows_of_conditions(vtab *v, const plan_term *terms, int count, rowset
   return rc;
 }
 
-/* One value of an IN: as if it were compared by =. */
-static int rows_of_value(vtab *v, const plan_term *t, sqlite3_value *value, sqlite3_stmt **s,
-                         rowset *out) {
+/* Values of an IN, copied, since each is lent only until the next. */
+typedef struct value_list {
+  sqlite3_value **values; /* [count] of room `most` */
+  int count, most;
+  int any_number;
+} value_list;
+
+static void forget_values(value_list *list) {
+  while (list->count > 0) sqlite3_value_free(list->values[--list->count]);
+  list->any_number = 0;
+}
+
+static int add_value(value_list *list, sqlite3_value *value) {
+  int type = sqlite3_value_type(value);
+  sqlite3_value *copy = sqlite3_value_dup(value);
+  if (copy == NULL) return SQLITE_NOMEM;
+  list->values[list->count++] = copy;
+  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) list->any_number = 1;
+  return SQLITE_OK;
+}
+
+static void append_in(sqlite3_str *out, const plan_term *t, const value_list *list) {
+  sqlite3_str_appendf(out, " COLLATE \"%.*w\" IN (", t->collation_size, t->collation);
+  for (int i = 1; i <= list->count; i++) sqlite3_str_appendf(out, i > 1 ? ", ?%d" : "?%d", i);
+  sqlite3_str_appendall(out, ")");
+}
+
+/* Rows whose column is one of the values; as to numbers see append_any_affinity. */
+static int rows_of_values(vtab *v, const plan_term *t, const value_list *list, rowset *out) {
+  sqlite3_stmt *s = NULL;
   sqlite3_str *sql = sqlite3_str_new(v->db);
   append_select_key(sql, v);
   sqlite3_str_appendall(sql, " WHERE ");
-  append_condition(sql, v, t, value, 1);
-  int rc = scan_prepare(v, sqlite3_str_finish(sql), s);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_value(*s, 1, value);
-  return rc == SQLITE_OK ? add_rows(v, *s, out) : rc;
+  append_operand(sql, v, t->column);
+  append_in(sql, t, list);
+  if (t->column >= 0 && list->any_number && affinity_of_column(v, t->column) != AFFINITY_NUMBER) {
+    sqlite3_str_appendall(sql, " OR +");
+    append_operand(sql, v, t->column);
+    append_in(sql, t, list);
+    sqlite3_str_appendall(sql, " OR CAST(");
+    append_operand(sql, v, t->column);
+    sqlite3_str_appendall(sql, " AS NUMERIC)");
+    append_in(sql, t, list);
+  }
+  int rc = scan_prepare(v, sqlite3_str_finish(sql), &s);
+  for (int i = 0; rc == SQLITE_OK && i < list->count; i++)
+    rc = sqlite3_bind_value(s, i + 1, list->values[i]);
+  if (rc == SQLITE_OK) rc = add_rows(v, s, out);
+  sqlite3_finalize(s);
+  return rc;
 }
 
-static int rows_of_in(vtab *v, const plan_term *t, rowset *out) {
-  sqlite3_stmt *s = NULL;
+static int add_rows_of_in(vtab *v, const plan_term *t, value_list *list, rowset *out) {
   sqlite3_value *value = NULL;
   int rc = sqlite3_vtab_in_first(t->value, &value);
   while (rc == SQLITE_OK && value != NULL) {
-    rc = rows_of_value(v, t, value, &s, out);
+    rc = add_value(list, value);
+    if (rc == SQLITE_OK && list->count == list->most) {
+      rc = rows_of_values(v, t, list, out);
+      forget_values(list);
+    }
     if (rc == SQLITE_OK) rc = sqlite3_vtab_in_next(t->value, &value);
   }
-  sqlite3_finalize(s);
+  if (rc == SQLITE_DONE) rc = SQLITE_OK;
+  return rc == SQLITE_OK && list->count > 0 ? rows_of_values(v, t, list, out) : rc;
+}
+
+/* So many values at a time as a statement may have parameters. */
+static int rows_of_in(vtab *v, const plan_term *t, rowset *out) {
+  value_list list = {0};
+  int most = sqlite3_limit(v->db, SQLITE_LIMIT_VARIABLE_NUMBER, -1);
+  list.most = most < 1 ? 1 : most < VALUES_AT_ONCE ? most : VALUES_AT_ONCE;
+  list.values = sqlite3_malloc64((sqlite3_uint64)list.most * sizeof *list.values);
+  if (list.values == NULL) return SQLITE_NOMEM;
+  int rc = add_rows_of_in(v, t, &list, out);
+  forget_values(&list);
+  sqlite3_free(list.values);
   rowset_finish(out);
-  return rc == SQLITE_DONE ? SQLITE_OK : rc;
+  return rc;
 }
 
 /* Adds one more set of rows to those that fulfil everything so far. */

@@ -398,6 +398,8 @@ void rowset_clear(rowset *s);
 int rowset_add(rowset *s, sqlite3_int64 row); /* SQLITE_NOMEM; any order, then */
 void rowset_finish(rowset *s);                /* sorts, takes doubles away */
 int rowset_has(const rowset *s, sqlite3_int64 row);
+/* The same, faster for rows asked for in rising order. *hint is 0 at first. */
+int rowset_has_next(const rowset *s, sqlite3_int64 row, size_t *hint);
 /* Keeps only the rows that are in `other` too. */
 void rowset_intersect(rowset *s, const rowset *other);
 

@@ -137,6 +137,39 @@ static void check_conditions(sqlite3 *db, const char *query) {
       }
 }
 
+/* IN with a MATCH is run on the source too, with all its values at once. */
+static void check_in(sqlite3 *db) {
+  static const char *const columns[] = {"id", "tx", "nc", "it", "rl", "bl", "nm"};
+  static const char *const lists[] = {"5, '5', 'abc'",
+                                      "5",
+                                      "5, 5.5, NULL",
+                                      "'5.0', x'35'",
+                                      "'ABC', 'b', 1e20",
+                                      "NULL, NULL",
+                                      "SELECT tx FROM v",
+                                      "SELECT it FROM v",
+                                      "SELECT bl FROM v",
+                                      "SELECT nm FROM v",
+                                      "SELECT CAST(nm AS TEXT) FROM v",
+                                      "1, 2, 3, 4, 5, 6, 7, 8, 9, 'b', '5'",
+                                      "SELECT nc FROM v",
+                                      "SELECT 1 WHERE 0"};
+  for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+      char sql[400], expected[400];
+      const char *key = c == 0 ? "rowid" : columns[c];
+      snprintf(sql, sizeof sql,
+               "SELECT count(*), group_concat(r) FROM (SELECT rowid AS r FROM t WHERE t MATCH "
+               "random_vector(8, 3) AND k = 16 AND %s IN (%s) ORDER BY rowid)",
+               key, lists[i]);
+      snprintf(expected, sizeof expected,
+               "SELECT count(*), group_concat(r) FROM (SELECT id AS r FROM docs WHERE %s IN (%s) "
+               "ORDER BY id)",
+               columns[c], lists[i]);
+      assert_same(db, sql, expected);
+    }
+}
+
 #define TYPED                                                                                      \
   "(id INTEGER PRIMARY KEY, tx TEXT, nc TEXT COLLATE NOCASE, it INTEGER, rl REAL, bl, nm NUMERIC)"
 
@@ -161,6 +194,10 @@ static void test_conditions(void **state) {
                   "1, 0, vector FROM t_vectors WHERE id = 6");
   check_conditions(db, "t MATCH random_vector(8, 3) AND");
   check_conditions(db, "t MATCH random_vector(8, 3) AND k = 16 AND");
+  check_in(db);
+  sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 4);
+  check_in(db);
+  sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 1000);
   assert_runs(db,
               "CREATE INDEX docs_tx ON docs(tx); CREATE INDEX docs_nc ON docs(nc); CREATE INDEX "
               "docs_it ON docs(it)");
