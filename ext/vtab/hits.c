@@ -171,7 +171,8 @@ static int refresh_before(cursor *c) {
 int hits_start(cursor *c, const plan_term *terms, int count) {
   vtab *v = (vtab *)c->base.pVtab;
   int filtered = 0, rc;
-  int best_only = v->declared.chunk_tokens > 0 && !v->declared.all_chunks;
+  /* Without chunks a row has one vector; but in a table that is damaged, who knows. */
+  int best_only = !v->declared.all_chunks;
   sqlite3_int64 expect;
   c->is_search = 1;
   rc = read_limits(c, terms, count, &expect);
