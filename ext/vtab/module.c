@@ -63,10 +63,11 @@ static int vtab_make(sqlite3 *db, connection *c, int argc, const char *const *ar
 
 /* Tells SQLite the columns. */
 static int declare(vtab *v) {
+  int rc = SQLITE_OK;
   sqlite3_str *out = sqlite3_str_new(v->db);
   sqlite3_str_appendall(out, "CREATE TABLE x(");
-  for (int i = 0; i < v->declared.count; i++) {
-    source_append_declaration(out, v, i);
+  for (int i = 0; rc == SQLITE_OK && i < v->declared.count; i++) {
+    rc = source_append_declaration(out, v, i);
     sqlite3_str_appendall(out, ", ");
   }
   sqlite3_str_appendf(
@@ -77,7 +78,7 @@ static int declare(vtab *v) {
       v->name);
   char *sql = sqlite3_str_finish(out);
   if (sql == NULL) return SQLITE_NOMEM;
-  int rc = sqlite3_declare_vtab(v->db, sql);
+  if (rc == SQLITE_OK) rc = sqlite3_declare_vtab(v->db, sql);
   sqlite3_free(sql);
   if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
   if (rc == SQLITE_OK) rc = sqlite3_vtab_config(v->db, SQLITE_VTAB_INNOCUOUS);
@@ -149,13 +150,14 @@ static int begin(sqlite3_vtab *table) {
 
 /* 0 when the table was dropped, renamed or never made, by a rollback, since it was
 ** written to. */
-static int is_still_there(const vtab *v, int *there) {
+static int is_still_there(vtab *v, int *there) {
   char *queue = sqlite3_mprintf("%s_queue", v->name);
   if (queue == NULL) return SQLITE_NOMEM;
-  *there = sqlite3_table_column_metadata(v->db, v->schema, queue, "row", NULL, NULL, NULL, NULL,
-                                         NULL) == SQLITE_OK;
+  int rc =
+      sqlite3_table_column_metadata(v->db, v->schema, queue, NULL, NULL, NULL, NULL, NULL, NULL);
+  *there = rc == SQLITE_OK;
   sqlite3_free(queue);
-  return SQLITE_OK;
+  return rc == SQLITE_ERROR ? SQLITE_OK : vtab_fail_sqlite(v, rc);
 }
 
 /* Vectors for what INSERT and UPDATE left. SQLite runs this at COMMIT, while an

@@ -22,19 +22,29 @@ void source_append_column(sqlite3_str *out, const vtab *v, int column) {
     sqlite3_str_appendf(out, "c%d", column);
 }
 
-void source_append_declaration(sqlite3_str *out, const vtab *v, int column) {
-  const declared_column *c = &v->declared.columns[column];
-  const char *type = c->type, *collation = NULL;
-  if (v->declared.content != NULL &&
-      sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, c->name, &type,
-                                    &collation, NULL, NULL, NULL) != SQLITE_OK)
-    type = "";
-  sqlite3_str_appendf(out, "\"%w\" %s", c->name, type != NULL ? type : "");
-  if (collation != NULL && sqlite3_stricmp(collation, "BINARY") != 0)
-    sqlite3_str_appendf(out, " COLLATE \"%w\"", collation);
+/* ---- The content table ------------------------------------------------- */
+
+/* What the content table says of a column, NULL for itself: *found is 0 when it is
+** not there. type and collation may be NULL. */
+static int find_column(vtab *v, const char *column, const char **type, const char **collation,
+                       int *found) {
+  int rc = sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, column, type,
+                                         collation, NULL, NULL, NULL);
+  *found = rc == SQLITE_OK;
+  return rc == SQLITE_ERROR ? SQLITE_OK : vtab_fail_sqlite(v, rc);
 }
 
-/* ---- The content table ------------------------------------------------- */
+int source_append_declaration(sqlite3_str *out, vtab *v, int column) {
+  const declared_column *c = &v->declared.columns[column];
+  const char *type = c->type, *collation = NULL;
+  int found = 1, rc = SQLITE_OK;
+  if (v->declared.content != NULL) rc = find_column(v, c->name, &type, &collation, &found);
+  if (rc != SQLITE_OK) return rc;
+  sqlite3_str_appendf(out, "\"%w\" %s", c->name, found && type != NULL ? type : "");
+  if (collation != NULL && sqlite3_stricmp(collation, "BINARY") != 0)
+    sqlite3_str_appendf(out, " COLLATE \"%w\"", collation);
+  return SQLITE_OK;
+}
 
 /* The name of the INTEGER PRIMARY KEY; NULL without one. A key that is not the
 ** rowid (WITHOUT ROWID, or INTEGER PRIMARY KEY DESC) has an index of its own. */
@@ -72,12 +82,6 @@ int source_open(vtab *v) {
   return rc;
 }
 
-/* 1 when the content table has the column; NULL asks for the table itself. */
-static int has_column(vtab *v, const char *column) {
-  return sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, column, NULL, NULL,
-                                       NULL, NULL, NULL) == SQLITE_OK;
-}
-
 static int refuse_key(vtab *v) {
   const char *content = v->declared.content;
   return vtab_fail(v, SQLITE_ERROR,
@@ -105,27 +109,36 @@ static int check_key(vtab *v) {
   return rc;
 }
 
+static int refuse_column(vtab *v, const char *name) {
+  const char *content = v->declared.content;
+  return vtab_fail(v, SQLITE_ERROR,
+                   "content table %s has no column %s; name columns that it has, or rename it "
+                   "back: ALTER TABLE %s RENAME COLUMN … TO %s",
+                   content, name, content, name);
+}
+
 static int check_columns(vtab *v) {
-  for (int i = 0; i < v->declared.count; i++)
-    if (!has_column(v, v->declared.columns[i].name))
-      return vtab_fail(v, SQLITE_ERROR,
-                       "content table %s has no column %s; name columns that it has, or rename it "
-                       "back: ALTER TABLE %s RENAME COLUMN … TO %s",
-                       v->declared.content, v->declared.columns[i].name, v->declared.content,
-                       v->declared.columns[i].name);
-  return SQLITE_OK;
+  int rc = SQLITE_OK, found;
+  for (int i = 0; rc == SQLITE_OK && i < v->declared.count; i++) {
+    const char *name = v->declared.columns[i].name;
+    rc = find_column(v, name, NULL, NULL, &found);
+    if (rc == SQLITE_OK && !found) rc = refuse_column(v, name);
+  }
+  return rc;
 }
 
 int source_check(vtab *v) {
+  int found;
   if (v->declared.content == NULL) return SQLITE_OK;
-  if (!has_column(v, NULL))
-    return vtab_fail(
+  int rc = find_column(v, NULL, NULL, NULL, &found);
+  if (rc == SQLITE_OK && !found)
+    rc = vtab_fail(
         v, SQLITE_ERROR,
         "there is no content table %s in %s; if it was renamed, rename it back with ALTER "
         "TABLE … RENAME TO %s, or make this table anew: DROP TABLE %s; CREATE VIRTUAL "
         "TABLE %s USING bertsql(…, content='…')",
         v->declared.content, v->schema, v->declared.content, v->name, v->name);
-  int rc = check_key(v);
+  if (rc == SQLITE_OK) rc = check_key(v);
   return rc == SQLITE_OK ? check_columns(v) : rc;
 }
 

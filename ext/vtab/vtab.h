@@ -269,7 +269,7 @@ void source_append_column(sqlite3_str *out, const vtab *v, int column);
 /* At xConnect: finds v->key, if the content table is there. */
 int source_open(vtab *v);
 /* Appends column i with its type, for sqlite3_declare_vtab. */
-void source_append_declaration(sqlite3_str *out, const vtab *v, int column);
+int source_append_declaration(sqlite3_str *out, vtab *v, int column);
 
 /* ---- store.c ----------------------------------------------------------- */
 
@@ -349,7 +349,8 @@ void refresh_from_start(sqlite3_stmt *s);
 int refresh_pending(vtab *v, sqlite3_int64 *pending);
 /* Before a MATCH: brings in step what the table promises to find, that is the
 ** rows in the queue of a table that keeps its texts, and everything where it was
-** declared with auto; nothing in a database that cannot be written. Takes effect as a whole or not at all, in a transaction of
+** declared with auto; nothing in a database that cannot be written. Takes effect as a whole or not
+*at all, in a transaction of
 ** its own where none is open. */
 int refresh_for_query(vtab *v);
 
