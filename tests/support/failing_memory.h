@@ -13,9 +13,9 @@ int failing_memory_install(void **state);
 ** after it do too. 0: none. */
 void failing_memory_begin(long fail_at, int persistent);
 
-/* Ends that; returns how many requests failed, and in *requests, which may be NULL,
+/* Ends that; returns how many requests failed, and in *made, which may be NULL,
 ** how many there were. */
-long failing_memory_end(long *requests);
+long failing_memory_end(long *made);
 
 /* Blocks that are given out and not returned. */
 long failing_memory_blocks(void);
