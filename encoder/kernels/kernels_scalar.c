@@ -201,8 +201,13 @@ static void scalar_dot_codes(const int16_t *query, const int8_t *codes, int32_t 
                              size_t depth) {
   for (size_t r = 0; r < rows; r++) {
     const int8_t *row = codes + r * depth;
-    int32_t sum = 0;
-    for (size_t j = 0; j < depth; j++) sum += query[j] * row[j];
+    int32_t lane[LANES] = {0}, sum = 0;
+    size_t j = 0;
+    for (; j + LANES <= depth; j += LANES) {
+      for (size_t l = 0; l < LANES; l++) lane[l] += query[j + l] * row[j + l];
+    }
+    for (; j < depth; j++) sum += query[j] * row[j];
+    for (size_t l = 0; l < LANES; l++) sum += lane[l];
     sums[r] = sum;
   }
 }
