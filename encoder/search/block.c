@@ -108,15 +108,19 @@ static float float_not_below(double x) {
   return (double)nearest < x ? nextafterf(nearest, INFINITY) : nearest;
 }
 
-/* The largest |x[j]|; infinity where one is not finite. */
+/* The largest |x[j]|; infinity where one is not finite. Without the sign, the bits
+** of floats are in the order of their sizes, NaN above infinity. */
 static double largest_of(const float *x, size_t dim) {
-  double largest = 0;
+  uint32_t largest = 0;
   for (size_t j = 0; j < dim; j++) {
-    double size = fabs((double)x[j]);
-    if (!(size <= largest)) largest = size;
-    if (!isfinite(size)) return INFINITY;
+    uint32_t bits;
+    memcpy(&bits, x + j, sizeof bits);
+    bits &= 0x7fffffff;
+    largest = bits > largest ? bits : largest;
   }
-  return largest;
+  float size;
+  memcpy(&size, &largest, sizeof size);
+  return isfinite(size) ? (double)size : INFINITY;
 }
 
 /* Sums go over four lanes, so that one addition need not wait for the one before. */
@@ -128,7 +132,10 @@ static double add_lanes(const double lane[LANES]) {
 /* Sums of squares of floats neither overflow nor vanish in double. */
 static double norm_of(const float *x, size_t dim) {
   double lane[LANES] = {0};
-  for (size_t j = 0; j < dim; j++) lane[j % LANES] += (double)x[j] * (double)x[j];
+  size_t j = 0;
+  for (; j + LANES <= dim; j += LANES)
+    for (size_t l = 0; l < LANES; l++) lane[l] += (double)x[j + l] * (double)x[j + l];
+  for (size_t l = 0; j + l < dim; l++) lane[l] += (double)x[j + l] * (double)x[j + l];
   return sqrt(add_lanes(lane));
 }
 
@@ -138,22 +145,29 @@ static double round_whole(double x) {
   return (x + shift) - shift;
 }
 
+/* The code of y, and the square of what is lost. */
+static inline int quantize_one(double y, double scale, double per_code, double *lost) {
+  double code = round_whole(y * per_code);
+  code = code < LARGEST_CODE ? code : LARGEST_CODE;
+  code = code > -LARGEST_CODE ? code : -LARGEST_CODE;
+  double rest = y - scale * code; /* the product is exact: 24 and 7 bits */
+  *lost += rest * rest;
+  return (int)code;
+}
+
 /* codes[dim] of factor * x with the scale given; *squares is the sum of their
 ** squares, the result that of the squares of what is lost. */
 static double quantize(const float *x, size_t dim, double factor, double scale, int8_t *codes,
                        int64_t *squares) {
   double lost[LANES] = {0}, per_code = 1 / scale;
   int64_t sum = 0;
-  for (size_t j = 0; j < dim; j++) {
-    double y = factor * (double)x[j];
-    double code = round_whole(y * per_code);
-    if (code > LARGEST_CODE) code = LARGEST_CODE;
-    if (code < -LARGEST_CODE) code = -LARGEST_CODE;
-    double rest = y - scale * code; /* the product is exact: 24 and 7 bits */
-    int whole = (int)code;
-    lost[j % LANES] += rest * rest;
-    codes[j] = (int8_t)whole;
-    sum += (int64_t)whole * whole;
+  for (size_t j = 0; j < dim; j += LANES) {
+    size_t most = dim - j < LANES ? dim - j : LANES;
+    for (size_t l = 0; l < most; l++) {
+      int code = quantize_one(factor * (double)x[j + l], scale, per_code, &lost[l]);
+      codes[j + l] = (int8_t)code;
+      sum += (int64_t)code * code;
+    }
   }
   *squares = sum;
   return add_lanes(lost);
