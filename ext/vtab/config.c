@@ -128,9 +128,10 @@ int config_open(vtab *v) {
   if (rc == SQLITE_OK && v->refused == NULL) rc = check_hash(v);
   if (rc == SQLITE_OK && v->refused == NULL) rc = read_dim(v);
   if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_NOMEM) return rc;
+  if ((rc & 0xff) != SQLITE_ERROR && (rc & 0xff) != SQLITE_CORRUPT) return rc;
   /* Not even readable: the table of the record is gone or damaged. */
-  const char *why = v->base.zErrMsg != NULL ? v->base.zErrMsg : sqlite3_errstr(rc);
-  return (rc & 0xff) == SQLITE_ERROR || (rc & 0xff) == SQLITE_CORRUPT ? refuse(v, "%s", why) : rc;
+  return refuse(v, "its record cannot be read: %s; DROP TABLE and make it anew",
+                sqlite3_errmsg(v->db));
 }
 
 /* The length of vectors is read each time: another process may have made them

@@ -30,6 +30,9 @@ static void vtab_free(vtab *v) {
 /* Gives the table to SQLite, or its message and nothing. */
 static int hand_over(vtab *v, int rc, sqlite3_vtab **out, char **message) {
   if (rc == SQLITE_OK) {
+    /* SQLite clears the struct that it is given, and a message with it. */
+    sqlite3_free(v->base.zErrMsg);
+    v->base.zErrMsg = NULL;
     *out = &v->base;
     return rc;
   }

@@ -345,8 +345,10 @@ static void corrupt_once(int number) {
   char where[120];
   dice d = dice_take(now.seed, (uint64_t)number);
   const target *at = &targets[number % TARGETS];
+  sqlite3_int64 used = sqlite3_memory_used();
   whole_table *t = choose_table(&d, at);
   int connected = dice_percent(&d, 50), errors = 0, drops;
+  now.what[0] = 0;
   sqlite3_snprintf(sizeof where, where, "BERTSQL_SEED=%llu, corruption %d, %s%s",
                    (unsigned long long)now.seed, number, t->name, connected ? ", connected" : "");
   alarm(120);
@@ -362,6 +364,7 @@ static void corrupt_once(int number) {
   sqldb_close(db);
   now.errors += errors > 0;
   now.silent += errors == 0;
+  if (sqlite3_memory_used() > used) fail_msg("%lld bytes are lost", sqlite3_memory_used() - used);
   now.what[0] = 0;
 }
 
