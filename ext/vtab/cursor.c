@@ -49,6 +49,7 @@ int cursor_close(sqlite3_vtab_cursor *base) {
   sqlite3_finalize(c->vector);
   sqlite3_value_free(c->match);
   sqlite3_free(c->query);
+  sqlite3_free(c->kept);
   sqlite3_free(c);
   return SQLITE_OK;
 }

@@ -4,6 +4,7 @@
 #include "query.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- k, distance, LIMIT -------------------------------------------------- */
@@ -120,7 +121,7 @@ static int embed_text(vtab *v, sqlite3_value *value, float *query) {
 
 static int same_value(sqlite3_value *a, sqlite3_value *b) {
   int type = sqlite3_value_type(a), size;
-  if (type != sqlite3_value_type(b) || type != SQLITE_TEXT) return 0;
+  if (type != sqlite3_value_type(b) || (type != SQLITE_TEXT && type != SQLITE_BLOB)) return 0;
   size = sqlite3_value_bytes(a);
   const void *x = sqlite3_value_blob(a), *y = sqlite3_value_blob(b);
   return size == sqlite3_value_bytes(b) && x != NULL && y != NULL &&
@@ -135,6 +136,7 @@ static int read_match(cursor *c, sqlite3_value *value) {
   char what[80];
   if (c->match != NULL && c->query != NULL && c->query_dim == v->dim && same_value(c->match, value))
     return SQLITE_OK;
+  c->is_kept = 0;
   sqlite3_value_free(c->match);
   sqlite3_free(c->query);
   c->query = NULL;
@@ -168,19 +170,11 @@ static int refresh_before(cursor *c) {
 
 /* ---- The search ---------------------------------------------------------- */
 
-int hits_start(cursor *c, const plan_term *terms, int count) {
+static int open_search(cursor *c, const plan_term *terms, int count, sqlite3_int64 expect) {
   vtab *v = (vtab *)c->base.pVtab;
-  int filtered = 0, rc;
-  /* Without chunks a row has one vector; but in a table that is damaged, who knows. */
-  int best_only = !v->declared.all_chunks;
-  sqlite3_int64 expect;
-  c->is_search = 1;
-  rc = read_limits(c, terms, count, &expect);
-  if (rc == SQLITE_OK) rc = refresh_before(c);
-  if (rc == SQLITE_OK) rc = read_match(c, plan_find(terms, count, 'M')->value);
-  if (rc == SQLITE_OK && c->query == NULL) c->at_end = 1;
-  if (rc != SQLITE_OK || c->at_end || c->left == 0) return rc;
-  rc = scan_rows(v, terms, count, &c->rows, &filtered);
+  int filtered = 0;
+  int best_only = !v->declared.all_chunks; /* also where one vector a row is the rule */
+  int rc = scan_rows(v, terms, count, &c->rows, &filtered);
   if (rc == SQLITE_OK)
     rc = nearest_open(v, c->query, filtered ? &c->rows : NULL, best_only, (size_t)expect,
                       &c->nearest);
@@ -202,21 +196,117 @@ static int is_in_source(vtab *v, sqlite3_int64 row, int *found) {
   return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
 }
 
-int hits_next(cursor *c) {
+/* The next hit of the search under way whose row is there. */
+static int next_hit(cursor *c, hit *h, int *found) {
   vtab *v = (vtab *)c->base.pVtab;
-  hit h = {0};
-  int rc = SQLITE_OK, found = 1, in_source = 0;
-  if (c->left == 0 || c->nearest == NULL) found = 0;
-  while (rc == SQLITE_OK && found && !in_source) {
-    rc = nearest_next(c->nearest, &h, &found);
-    if (rc == SQLITE_OK && found && c->has_bound && h.distance > c->bound) found = 0;
-    if (rc == SQLITE_OK && found) rc = is_in_source(v, h.row, &in_source);
+  int rc = SQLITE_OK, in_source = 0;
+  *found = c->left > 0 && c->nearest != NULL;
+  while (rc == SQLITE_OK && *found && !in_source) {
+    rc = nearest_next(c->nearest, h, found);
+    if (rc == SQLITE_OK && *found && c->has_bound && h->distance > c->bound) *found = 0;
+    if (rc == SQLITE_OK && *found) rc = is_in_source(v, h->row, &in_source);
   }
+  c->left--;
+  return rc;
+}
+
+/* ---- Hits that are joined by row ------------------------------------------- */
+
+static int compare_hits(const void *a, const void *b) {
+  const hit *x = a, *y = b;
+  if (x->row != y->row) return x->row < y->row ? -1 : 1;
+  if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
+  return (x->id > y->id) - (x->id < y->id);
+}
+
+static int keep(cursor *c, const hit *h) {
+  if (c->kept_count == c->kept_room) {
+    size_t room = c->kept_room * 2 + 16;
+    hit *grown = sqlite3_realloc64(c->kept, room * sizeof *grown);
+    if (grown == NULL) return SQLITE_NOMEM;
+    c->kept = grown;
+    c->kept_room = room;
+  }
+  c->kept[c->kept_count++] = *h;
+  return SQLITE_OK;
+}
+
+/* Takes all hits of the search just opened. */
+static int keep_all(cursor *c) {
+  hit h = {0};
+  int found = 1, rc = SQLITE_OK;
+  c->kept_count = 0;
+  while (rc == SQLITE_OK && found) {
+    rc = next_hit(c, &h, &found);
+    if (rc == SQLITE_OK && found) rc = keep(c, &h);
+  }
+  if (c->kept_count > 1) qsort(c->kept, c->kept_count, sizeof *c->kept, compare_hits);
+  c->kept_k = c->k;
+  c->is_kept = rc == SQLITE_OK;
+  nearest_close(c->nearest);
+  c->nearest = NULL;
+  return rc;
+}
+
+/* Comes to the kept hits of a row. */
+static void find_kept(cursor *c, sqlite3_int64 row) {
+  size_t low = 0, high = c->kept_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (c->kept[middle].row < row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  c->kept_at = low;
+  c->kept_row = row;
+  c->uses_kept = 1;
+}
+
+/* 1 when MATCH, k and the row of a join are all there is, so that the same hits
+** serve for every row. */
+static int can_keep(const plan_term *terms, int count) {
+  int others = 0;
+  const plan_term *join = plan_find(terms, count, 'J');
+  for (int i = 0; i < count; i++) others += strchr("MKLJ", terms[i].kind) == NULL;
+  return join != NULL && others == 0 && sqlite3_value_type(join->value) == SQLITE_INTEGER;
+}
+
+/* ---- Starting and going on ----------------------------------------------- */
+
+int hits_start(cursor *c, const plan_term *terms, int count) {
+  sqlite3_int64 expect;
+  int joined = can_keep(terms, count);
+  c->is_search = 1;
+  c->uses_kept = 0;
+  int rc = read_limits(c, terms, count, &expect);
+  if (rc == SQLITE_OK) rc = refresh_before(c);
+  if (rc == SQLITE_OK) rc = read_match(c, plan_find(terms, count, 'M')->value);
+  if (rc == SQLITE_OK && c->query == NULL) c->at_end = 1;
+  if (rc != SQLITE_OK || c->at_end || c->left == 0) return rc;
+  if (!joined || !c->is_kept || c->kept_k != c->k) {
+    rc = open_search(c, terms, count, expect);
+    if (rc == SQLITE_OK && joined) rc = keep_all(c);
+  }
+  if (rc == SQLITE_OK && joined)
+    find_kept(c, sqlite3_value_int64(plan_find(terms, count, 'J')->value));
+  return rc;
+}
+
+static int next_kept(cursor *c, hit *h, int *found) {
+  *found = c->kept_at < c->kept_count && c->kept[c->kept_at].row == c->kept_row;
+  if (*found) *h = c->kept[c->kept_at++];
+  return SQLITE_OK;
+}
+
+int hits_next(cursor *c) {
+  hit h = {0};
+  int found = 0;
+  int rc = c->uses_kept ? next_kept(c, &h, &found) : next_hit(c, &h, &found);
   if (rc != SQLITE_OK || !found) {
     c->at_end = 1;
     return rc;
   }
-  c->left--;
   c->row = h.row;
   c->id = h.id;
   c->has_id = 1;

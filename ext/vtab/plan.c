@@ -121,6 +121,17 @@ static int is_constant(const planner *p, int i) {
   return sqlite3_vtab_rhs_value(p->info, i, &value) == SQLITE_OK;
 }
 
+/* rowid = something, beside k. If that is the column of another table the query
+** joins hits to rows: k counts over all, and the join picks among them. This cannot
+** be left to the order of tables, since SQLite may turn LEFT JOIN (SELECT … AND k = 10)
+** into a loop with this table inside. If it is a constant it is a condition like all
+** others; a parameter is told from a column only in plan_read. */
+static int joins_by_row(const planner *p, int i, int is_in) {
+  const constraint *c = &p->info->aConstraint[i];
+  return p->match >= 0 && p->k >= 0 && c->iColumn < 0 && !is_in && !is_constant(p, i) &&
+         (c->op == SQLITE_INDEX_CONSTRAINT_EQ || c->op == SQLITE_INDEX_CONSTRAINT_IS);
+}
+
 /* IN with MATCH comes with all values at once, for k counts over all of them. In
 ** a scan SQLite asks for one value after the other, which is good for rowids
 ** only. */
@@ -131,7 +142,11 @@ static void add_condition(planner *p, int i) {
   if (collation == NULL) collation = "BINARY";
   if (strchr(collation, ';') != NULL) return;
   if (is_in && p->match < 0 && c->iColumn >= 0) return;
-  if (is_in && p->match >= 0) {
+  if (joins_by_row(p, i, is_in)) {
+    sqlite3_str_appendall(p->arguments, "J");
+    p->one_row = 1;
+    p->varies = 1;
+  } else if (is_in && p->match >= 0) {
     sqlite3_vtab_in(p->info, i, 1);
     sqlite3_str_appendf(p->arguments, "I%d:%d:%s;", c->iColumn, SQLITE_INDEX_CONSTRAINT_EQ,
                         collation);
@@ -264,6 +279,11 @@ int plan_read(const char *text, int argc, sqlite3_value **argv, plan_term *terms
     if (text == NULL || *text == 0) return SQLITE_ERROR;
     text = read_term(text, &terms[i]);
     terms[i].value = argv[i];
+    if (terms[i].kind != 'J') continue;
+    terms[i].kind = sqlite3_value_frombind(argv[i]) ? 'W' : 'J';
+    terms[i].column = -1;
+    terms[i].compare = SQLITE_INDEX_CONSTRAINT_EQ;
+    terms[i].collation = "";
   }
   return text == NULL && argc > 0 ? SQLITE_ERROR : SQLITE_OK;
 }

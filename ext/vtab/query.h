@@ -11,7 +11,7 @@
 
 /* One argument of xFilter. */
 typedef struct plan_term {
-  char kind;             /* a letter of idxStr: M, K, L, D, W or I */
+  char kind;             /* a letter of idxStr: M, K, L, D, W, I or J */
   int column;            /* W, I: a declared column; -1: the rowid */
   int compare;           /* W: SQLITE_INDEX_CONSTRAINT_…; I: that of = */
   const char *collation; /* [collation_size], inside idxStr; W, I */
@@ -19,7 +19,8 @@ typedef struct plan_term {
   sqlite3_value *value; /* borrowed from argv */
 } plan_term;
 
-/* Reads idxStr into terms[argc]; SQLITE_ERROR for one that is not ours. */
+/* Reads idxStr into terms[argc]; SQLITE_ERROR for one that is not ours. A J whose
+** value is a parameter becomes a W. */
 int plan_read(const char *text, int argc, sqlite3_value **argv, plan_term *terms);
 
 /* The first term of a kind; NULL when there is none. */
@@ -55,6 +56,12 @@ typedef struct cursor {
   sqlite3_int64 k, left; /* rows that may still come */
   double distance;       /* of the current row */
   double bound;          /* rows beyond it are not wanted */
+
+  /* All hits of a search that a join asks for row by row, in order of row. */
+  hit *kept; /* [kept_count] of room kept_room */
+  size_t kept_count, kept_room, kept_at;
+  int is_kept, uses_kept; /* 1: they are those of match and kept_k; come from there */
+  sqlite3_int64 kept_k, kept_row;
 } cursor;
 
 /* ---- scan.c ------------------------------------------------------------ */

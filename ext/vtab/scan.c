@@ -85,13 +85,30 @@ static void append_any_affinity(sqlite3_str *out, const vtab *v, const plan_term
   sqlite3_str_appendall(out, ")");
 }
 
+static const char *skip(const char *text, const char *characters) {
+  return text + strspn(text, characters);
+}
+
 /* 1 when a text is what numeric affinity makes a number of; 0 also without memory,
-** since the condition is then only weaker. */
-static int looks_numeric(sqlite3_value *text) {
-  sqlite3_value *copy = sqlite3_value_dup(text);
-  int type = copy != NULL ? sqlite3_value_numeric_type(copy) : SQLITE_TEXT;
-  sqlite3_value_free(copy);
-  return type != SQLITE_TEXT;
+** since the condition is then only weaker. Not by sqlite3_value_numeric_type, which
+** changes the value, and in newer SQLites takes no copy of it. */
+static int looks_numeric(sqlite3_value *value) {
+  static const char digits[] = "0123456789", space[] = " \t\n\v\f\r";
+  const char *text = (const char *)sqlite3_value_text(value), *at, *start;
+  if (text == NULL) return 0;
+  at = skip(text, space);
+  if (*at == '+' || *at == '-') at++;
+  start = at;
+  at = skip(at, digits);
+  if (*at == '.') at = skip(at + 1, digits);
+  if (at == start || (at == start + 1 && *start == '.')) return 0;
+  if (*at == 'e' || *at == 'E') {
+    start = at + 1;
+    if (*start == '+' || *start == '-') start++;
+    at = skip(start, digits);
+    if (at == start) return 0;
+  }
+  return skip(at, space) == text + sqlite3_value_bytes(value);
 }
 
 /* A text that is no number may come from a column of numbers. Then texts that look

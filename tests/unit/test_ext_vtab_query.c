@@ -312,6 +312,28 @@ static void test_parameters(void **state) {
   sqlite3_finalize(s);
 }
 
+/* A parameter is a condition as a constant is, though SQLite does not tell it from
+** a column when it plans. */
+static void test_rowid_as_a_parameter(void **state) {
+  sqlite3 *db = *state;
+  sqlite3_stmt *s = sqldb_prepare(db, "SELECT rowid FROM t WHERE t MATCH ?1 AND k = 1 AND rowid = "
+                                      "?2");
+  sqlite3_bind_text(s, 1, "feline pets", -1, SQLITE_STATIC);
+  for (int row = 1; row < 9; row++) {
+    sqlite3_bind_int(s, 2, row);
+    if (sqlite3_step(s) == SQLITE_ROW)
+      assert_int_equal(sqlite3_column_int(s, 0), row);
+    else
+      assert_true(row == 3 || row == 5 || row == 6 || row == 7);
+    sqlite3_reset(s);
+  }
+  sqlite3_finalize(s);
+  assert_rows(db, "SELECT rowid FROM t WHERE t MATCH 'feline pets' AND k = 1 AND rowid = 9", "9");
+  assert_rows(db,
+              "SELECT rowid FROM t WHERE t MATCH 'feline pets' AND k = 1 AND rowid = (SELECT 9)",
+              "(no rows)");
+}
+
 /* k rows of those that fulfil the other conditions. */
 static void test_filter_before_k(void **state) {
   sqlite3 *db = *state;
@@ -363,6 +385,25 @@ static void test_joins(void **state) {
               "SELECT docs.id, h.distance IS NOT NULL FROM docs LEFT JOIN (SELECT rowid, distance "
               "FROM t WHERE t MATCH 'feline pets' AND k = 2) h ON h.rowid = docs.id",
               "1|1 2|0 4|1 5|0 8|0 9|0");
+  assert_rows(db,
+              "SELECT docs.id, distance IS NOT NULL FROM docs LEFT JOIN t ON t.rowid = docs.id AND "
+              "t MATCH 'feline pets' AND k = 2",
+              "1|1 2|0 4|1 5|0 8|0 9|0");
+  assert_rows(db,
+              "SELECT docs.id, h.distance IS NOT NULL FROM docs LEFT JOIN t h ON h.rowid = "
+              "docs.id + 0.0 AND h.t MATCH bert_embed('feline pets') AND h.k = 2 AND h.rowid > 1",
+              "1|0 2|1 4|1 5|0 8|0 9|0");
+  assert_rows(db,
+              "SELECT id, (SELECT distance FROM t WHERE t MATCH 'feline pets' AND rowid = id AND k "
+              "= 2) IS NOT NULL, (SELECT distance FROM t WHERE t MATCH 'feline pets' AND rowid = "
+              "id) IS NOT NULL FROM docs",
+              "1|1|1 2|0|1 4|1|1 5|0|0 8|0|1 9|0|1");
+  assert_rows(
+      db,
+      "WITH q(text, n) AS (VALUES ('stock prices', 1), ('feline pets', 2), ('feline pets', "
+      "1)) SELECT text, n, docs.id FROM q CROSS JOIN docs CROSS JOIN t ON t.rowid = docs.id "
+      "AND t MATCH q.text AND k = q.n",
+      "stock prices|1|2 feline pets|2|1 feline pets|2|4 feline pets|1|4");
   assert_rows(
       db,
       "SELECT id FROM docs WHERE id IN (SELECT rowid FROM t WHERE t MATCH 'feline pets' AND "
@@ -510,6 +551,7 @@ int main(void) {
       QUERY_TEST(test_match_wrong),
       QUERY_TEST(test_k),
       QUERY_TEST(test_parameters),
+      QUERY_TEST(test_rowid_as_a_parameter),
       QUERY_TEST(test_filter_before_k),
       QUERY_TEST(test_joins),
       QUERY_TEST(test_rows_that_are_gone),
