@@ -173,7 +173,8 @@ static int refresh_before(cursor *c) {
 static int open_search(cursor *c, const plan_term *terms, int count, sqlite3_int64 expect) {
   vtab *v = (vtab *)c->base.pVtab;
   int filtered = 0;
-  int best_only = !v->declared.all_chunks; /* also where one vector a row is the rule */
+  /* Without chunks a row has one vector; but in a table that is damaged, who knows. */
+  int best_only = !v->declared.all_chunks;
   int rc = scan_rows(v, terms, count, &c->rows, &filtered);
   if (rc == SQLITE_OK)
     rc = nearest_open(v, c->query, filtered ? &c->rows : NULL, best_only, (size_t)expect,
