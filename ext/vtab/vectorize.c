@@ -17,7 +17,7 @@
 typedef struct waiting_row {
   sqlite3_int64 row;
   unsigned char hash[HASH_BYTES];
-  size_t pieces;
+  size_t pieces; /* SIZE_MAX while it is being cut */
 } waiting_row;
 
 /* Bytes of the row's text that an entry of the batch was made from. */
@@ -181,20 +181,23 @@ static int add_row(vectorizer *z, sqlite3_int64 row, const unsigned char *hash, 
   return SQLITE_OK;
 }
 
+/* How many chunks there are is known with the last one. */
 static int add_chunks(vectorizer *z, sqlite3_int64 row, const unsigned char *hash,
                       const joined_text *text) {
-  const declaration *d = &z->v->declared;
-  bert_error error = {BERT_OK, ""};
-  bert_text whole = {text->data, text->size};
-  bert_chunk *chunks = NULL;
+  cutter c;
+  bert_chunk chunk;
   size_t count = 0;
-  if (bert_split(z->model->model, whole, d->chunk_tokens, d->overlap, &chunks, &count, &error) !=
-      BERT_OK)
-    return vtab_fail_bert(z->v, &error);
-  int rc = add_row(z, row, hash, count);
-  for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
-    rc = add_piece(z, text, chunks[i].start, chunks[i].stop);
-  bert_chunks_free(chunks);
+  int is_last = 0;
+  int rc = add_row(z, row, hash, SIZE_MAX);
+  cutter_begin(&c, z->v, z->model->model, text);
+  while (rc == SQLITE_OK && !is_last) {
+    rc = cutter_next(&c, &chunk, &is_last);
+    if (rc != SQLITE_OK) break;
+    count++;
+    if (is_last) z->rows[z->row_count - 1].pieces = count;
+    rc = add_piece(z, text, chunk.start, chunk.stop);
+  }
+  cutter_end(&c);
   return rc;
 }
 

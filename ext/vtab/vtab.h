@@ -11,6 +11,7 @@
 **   model.c         the model a table embeds with, held to what config says
 **   source.c        the texts: where they are read from, and their hash
 **   store.c         vectors of a row: written, replaced, deleted, read
+**   cutter.c        the chunks of a long text
 **   vectorize.c     texts cut, embedded in batches and stored row by row
 **   refresh.c       refresh and rebuild: makes vectors keep step with texts
 **   pending.c       how much refresh has yet to do; refresh before a query
@@ -306,6 +307,24 @@ int store_read_vector(vtab *v, sqlite3_stmt *s, int column, float *scratch, cons
 
 int queue_add(vtab *v, sqlite3_int64 row);
 int queue_is_empty(vtab *v, int *empty);
+
+/* ---- cutter.c ---------------------------------------------------------- */
+
+/* The chunks of a text, those of bert_split, in memory that does not grow with
+** it. Nothing is made before the first cutter_next; end it whatever happened. */
+typedef struct cutter {
+  vtab *v;
+  const bert_model *model;
+  bert_text text;
+  size_t base;        /* where the window begins whose chunks these are */
+  bert_chunk *chunks; /* of it; those from `count` on belong to the next */
+  size_t count, at;
+  int is_last; /* 1: the window reaches to the end of the text */
+} cutter;
+void cutter_begin(cutter *c, vtab *v, const bert_model *model, const joined_text *text);
+void cutter_end(cutter *c);
+/* The next chunk; a text has one at least. *is_last is 1 with its last. */
+int cutter_next(cutter *c, bert_chunk *chunk, int *is_last);
 
 /* ---- vectorize.c ------------------------------------------------------- */
 

@@ -339,6 +339,52 @@ static void test_chunks(void **state) {
   sqldb_close(db);
 }
 
+/* A text is cut in windows of 256 KB: its chunks are those of the whole. */
+static void test_chunks_of_a_long_text(void **state) {
+  static const struct long_text {
+    int tokens, overlap, rows; /* of n, which the text is made from */
+    const char *text;
+  } texts[] = {/* words of many kinds, with runs of spaces and lines */
+               {60, 20, 50000,
+                "SELECT group_concat(substr('unpackageable-analytically', i * 7 % 20, i % 9) || i "
+                "* 7919 % 10007 "
+                "|| substr('. ,  ' || char(10, 10), i % 7), ' ') FROM n"},
+               {9, 6, 30000, "SELECT group_concat('analytically', ' ') FROM n"},
+               /* no spaces at all */
+               {64, 0, 110000, "SELECT group_concat(char(0x4e00 + i % 5000), '') FROM n"},
+               /* a long run without spaces, then words */
+               {64, 10, 30000,
+                "SELECT replace(hex(zeroblob(200000)), '00', 'ab,') || (SELECT group_concat('word' "
+                "|| i, ' ') FROM "
+                "n)"}};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    const struct long_text *t = &texts[i];
+    char sql[900];
+    sqlite3 *db = open_small(NULL);
+    assert_runs(
+        db, "CREATE TABLE docs(id INTEGER PRIMARY KEY, title, body); INSERT INTO docs VALUES(1, "
+            "'before', NULL), (2, NULL, NULL), (3, 'after', NULL)");
+    sqlite3_snprintf(
+        sizeof sql, sql,
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) UPDATE docs SET body "
+        "= (%s) WHERE id = 2;" TABLE(", chunk_tokens=%d, overlap=%d") REFRESH CHECK
+        "CREATE TABLE right AS SELECT * FROM bert_chunks((SELECT body FROM docs WHERE id = 2), %d, "
+        "%d)",
+        t->rows, t->text, t->tokens, t->overlap, t->tokens, t->overlap);
+    assert_runs(db, sql);
+    assert_true(sqldb_number(db, "SELECT max(length(CAST(body AS BLOB))) FROM docs") > 300000);
+    assert_rows(
+        db,
+        "SELECT (SELECT count(*) FROM e_vectors WHERE row = 2) - (SELECT count(*) FROM right), "
+        "count(*) - sum(r.start = v.start AND r.stop = v.stop AND r.n_tokens = v.tokens) FROM "
+        "right r "
+        "JOIN e_vectors v USING (chunk) WHERE row = 2",
+        "0|0");
+    assert_rows(db, "SELECT row, count(*) FROM e_vectors WHERE row <> 2 GROUP BY row", "1|1 3|1");
+    sqldb_close(db);
+  }
+}
+
 /* ---- Rows that are refused ------------------------------------------------- */
 
 /* Opens a model in which the word "django" is damaged. */
@@ -600,6 +646,7 @@ int main(void) {
       cmocka_unit_test(test_queue_rolls_back),
       cmocka_unit_test(test_missing_triggers_are_made),
       cmocka_unit_test(test_chunks),
+      cmocka_unit_test(test_chunks_of_a_long_text),
       cmocka_unit_test(test_refused_rows),
       cmocka_unit_test(test_refused_chunk),
       cmocka_unit_test(test_all_rows_refused),
