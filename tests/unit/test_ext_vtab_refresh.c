@@ -344,19 +344,24 @@ static void test_chunks_of_a_long_text(void **state) {
   static const struct long_text {
     int tokens, overlap, rows; /* of n, which the text is made from */
     const char *text;
-  } texts[] = {/* words of many kinds, with runs of spaces and lines */
-               {60, 20, 50000,
-                "SELECT group_concat(substr('unpackageable-analytically', i * 7 % 20, i % 9) || i "
-                "* 7919 % 10007 "
-                "|| substr('. ,  ' || char(10, 10), i % 7), ' ') FROM n"},
-               {9, 6, 30000, "SELECT group_concat('analytically', ' ') FROM n"},
-               /* no spaces at all */
-               {64, 0, 110000, "SELECT group_concat(char(0x4e00 + i % 5000), '') FROM n"},
-               /* a long run without spaces, then words */
-               {64, 10, 30000,
-                "SELECT replace(hex(zeroblob(200000)), '00', 'ab,') || (SELECT group_concat('word' "
-                "|| i, ' ') FROM "
-                "n)"}};
+  } texts[] = {
+      /* words of many kinds, with runs of spaces and lines */
+      {60, 20, 24000,
+       "SELECT group_concat(substr('unpackageable-analytically', (i * 7) % 20, i % 9) || "
+       "((i * 7919) % 10007) || substr('. ,  ' || char(10, 10), i % 7), ' ') FROM n"},
+      /* words that are cut between their tokens */
+      {20, 4, 4000,
+       "SELECT group_concat(substr('frameworkapplicationintegrationserverlibrarypackage' || "
+       "'commandfunctionmoduleplugindjangowrapper', 1 + (i % 23)), ' ') FROM n"},
+      /* words so long that they are one unknown token, but not where a window cuts them */
+      {9, 3, 2600, "SELECT group_concat(replace(hex(zeroblob(50)), '00', 'abc') || i, ' ') FROM n"},
+      /* no spaces at all */
+      {64, 0, 101000, "SELECT group_concat(char(0x4e00 + i % 5000), '') FROM n"},
+      /* a long run without spaces, then words */
+      {64, 10, 3000,
+       "SELECT replace(hex(zeroblob(110000)), '00', 'ab,') || (SELECT group_concat('word' "
+       "|| i, ' ') FROM "
+       "n)"}};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     const struct long_text *t = &texts[i];
     char sql[900];
