@@ -47,12 +47,12 @@ int source_append_declaration(sqlite3_str *out, vtab *v, int column) {
 }
 
 /* The name of the INTEGER PRIMARY KEY; NULL without one. A key that is not the
-** rowid (WITHOUT ROWID, or INTEGER PRIMARY KEY DESC) has an index of its own. */
+** rowid (of several columns, WITHOUT ROWID, INTEGER PRIMARY KEY DESC) has an index of
+** its own. */
 static int find_key(vtab *v, char **key) {
-  static const char sql[] = "SELECT min(name) FROM pragma_table_info(?1, ?2) WHERE pk > 0 "
-                            "HAVING count(*) = 1 AND min(type) = 'INTEGER' COLLATE NOCASE "
-                            "AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1, ?2) "
-                            "WHERE origin = 'pk')";
+  static const char sql[] = "SELECT name FROM pragma_table_info(?1, ?2) WHERE pk = 1 AND "
+                            "type = 'INTEGER' COLLATE NOCASE AND NOT EXISTS "
+                            "(SELECT 1 FROM pragma_index_list(?1, ?2) WHERE origin = 'pk')";
   sqlite3_stmt *s = NULL;
   *key = NULL;
   int rc = sqlite3_prepare_v2(v->db, sql, -1, &s, NULL);
