@@ -123,6 +123,8 @@ static void test_queries(void **state) {
       "SELECT rowid, chunk, start FROM a WHERE a MATCH random_vector(8, 1) AND k = 3",
       "SELECT rowid, chunk, embedding FROM a WHERE rowid < 3 ORDER BY rowid DESC",
       "SELECT rowid, body, status, embedding FROM t WHERE category = 'c' AND rowid < 50",
+      "SELECT docs.id, distance FROM docs LEFT JOIN t ON t.rowid = docs.id AND t MATCH "
+      "random_vector(8, 1) AND k = 20 WHERE docs.id < 40",
       "SELECT t.rowid, docs.body FROM docs JOIN t ON t.rowid = docs.id WHERE t MATCH "
       "random_vector(8, 1) AND k = 3",
   };
