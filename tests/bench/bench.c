@@ -5,6 +5,7 @@
 **   bench MEASURE THREADS FOLDER MODEL     one measurement of
 **     bulk     bert_embed_rows over all documents; peak memory
 **     update   UPDATE docs SET emb = bert_embed(body)
+**     refresh  the virtual table's refresh
 **     short    one short text at a time
 **     vectors  the documents' vectors to FOLDER/bertsql.f32, for comparing
 **     info     what was measured
@@ -156,20 +157,38 @@ static void measure_bulk(const setting *s) {
   sqlite3_close(db);
 }
 
-static void measure_update(const setting *s) {
+/* A connection with the documents in a table in memory. */
+static sqlite3 *open_documents(const setting *s) {
   sqlite3 *db = open_with_model(":memory:", s);
   run_with_text(db, "ATTACH ?1 AS file", in_folder(s->folder, "corpus.db"));
   run(db, "CREATE TABLE main.docs(id INTEGER PRIMARY KEY, body TEXT, emb BLOB)");
   run(db, "INSERT INTO main.docs(id, body) SELECT id, body FROM file.docs");
   run(db, "SELECT length(bert_embed(body)) FROM main.docs LIMIT 8");
-  sqlite3_stmt *update = prepare(db, "UPDATE main.docs SET emb = bert_embed(body)");
+  return db;
+}
+
+static void measure_statement(const setting *s, sqlite3 *db, const char *sql) {
+  sqlite3_stmt *statement = prepare(db, sql),
+               *count = prepare(db, "SELECT count(*) FROM main.docs");
   double begin = seconds_now();
-  step(update);
+  step(statement);
   double seconds = seconds_now() - begin;
+  step(count);
   begin_line(s);
-  printf(",\"seconds\":%.6f,\"documents\":%d}\n", seconds, sqlite3_changes(db));
-  sqlite3_finalize(update);
+  printf(",\"seconds\":%.6f,\"documents\":%d}\n", seconds, sqlite3_column_int(count, 0));
+  sqlite3_finalize(statement);
+  sqlite3_finalize(count);
   sqlite3_close(db);
+}
+
+static void measure_update(const setting *s) {
+  measure_statement(s, open_documents(s), "UPDATE main.docs SET emb = bert_embed(body)");
+}
+
+static void measure_refresh(const setting *s) {
+  sqlite3 *db = open_documents(s);
+  run(db, "CREATE VIRTUAL TABLE docs_emb USING bertsql(body, content='docs')");
+  measure_statement(s, db, "INSERT INTO docs_emb(docs_emb) VALUES('refresh')");
 }
 
 static double seconds_of_one(sqlite3_stmt *embed, const char *text) {
@@ -263,8 +282,9 @@ static void measure_start(const char *engine, char *const command[]) {
 static const struct {
   const char *name;
   void (*measure)(const setting *s);
-} measures[] = {{"bulk", measure_bulk},     {"update", measure_update}, {"short", measure_short},
-                {"vectors", write_vectors}, {"info", write_info},       {"first", embed_first}};
+} measures[] = {{"bulk", measure_bulk},   {"update", measure_update}, {"refresh", measure_refresh},
+                {"short", measure_short}, {"vectors", write_vectors}, {"info", write_info},
+                {"first", embed_first}};
 
 static int number(const char *text) {
   char *end;

@@ -215,6 +215,7 @@ one_round() {
     each_engine bulk "$n"
     measure_ceiling "$n"
     measure bertsql update "$n"
+    measure bertsql refresh "$n"
     each_engine short "$n"
   done
   each_engine start "$most"
