@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -462,6 +464,49 @@ static void test_all_rows_refused(void **state) {
   scratch_free(copy);
 }
 
+/* ---- Progress ---------------------------------------------------------------- */
+
+static void slow(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct timespec delay = {0, 30 * 1000 * 1000};
+  nanosleep(&delay, NULL);
+  sqlite3_result_value(context, argv[0]);
+}
+
+/* What a refresh writes on stderr, in text[size]. */
+static void stderr_of_refresh(sqlite3 *db, char *text, size_t size) {
+  FILE *file = tmpfile();
+  int saved = dup(STDERR_FILENO);
+  assert_non_null(file);
+  fflush(stderr);
+  dup2(fileno(file), STDERR_FILENO);
+  assert_runs(db, REFRESH);
+  fflush(stderr);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  rewind(file);
+  text[fread(text, 1, size - 1, file)] = 0;
+  fclose(file);
+}
+
+static void test_progress(void **state) {
+  for (int chunks = 0; chunks < 2; chunks++) {
+    char text[4096];
+    sqlite3 *db = open_small(NULL);
+    sqlite3_create_function(db, "slow", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+                            NULL, slow, NULL, NULL);
+    assert_runs(
+        db,
+        "CREATE TABLE docs(id INTEGER PRIMARY KEY, title, x, body AS (slow(x))); WITH n(i) AS "
+        "(SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) INSERT INTO docs(x) SELECT i FROM "
+        "n; SELECT bert_set('threads', 1), bert_set('progress', 1)");
+    assert_runs(db, chunks ? TABLE(", chunk_tokens=9") : TABLE());
+    stderr_of_refresh(db, text, sizeof text);
+    assert_non_null(strstr(text, chunks ? "\re: 60 chunks, " : "\re: 60 rows, "));
+    assert_non_null(strstr(text, chunks ? " chunks/s\n" : " rows/s\n"));
+    sqldb_close(db);
+  }
+}
+
 /* ---- Interrupts, errors of SQLite ------------------------------------------- */
 
 typedef struct stopper {
@@ -655,6 +700,7 @@ int main(void) {
       cmocka_unit_test(test_refused_rows),
       cmocka_unit_test(test_refused_chunk),
       cmocka_unit_test(test_all_rows_refused),
+      cmocka_unit_test(test_progress),
       cmocka_unit_test(test_interrupt),
       cmocka_unit_test(test_interrupted_rebuild),
       cmocka_unit_test(test_busy_and_readonly),
