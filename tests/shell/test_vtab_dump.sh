@@ -7,7 +7,7 @@ source tests/tools/shell_output.sh
 tiny="SELECT bert_load('tests/golden/families/bert-mean', 'tiny');"
 
 with_bertsql() { run_sqlite -cmd ".load bertsql" -cmd ".output /dev/null" -cmd "$tiny" -cmd ".output" "$@"; }
-plain() { sqlite3 -batch -init /dev/null "$@"; }
+plain() { "${BERTSQL_SHELL:-sqlite3}" -batch -init /dev/null "$@"; }
 
 # One table of each kind, one change that waits, and texts that are hard to quote.
 make_database() {
