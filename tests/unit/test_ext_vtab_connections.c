@@ -272,6 +272,8 @@ static void a_program_without_bertsql_writes_on(void **state) {
               "INSERT INTO docs(id, body) VALUES(5, 'by another'); UPDATE docs SET body = "
               "'changed' WHERE id = 2; DELETE FROM docs WHERE id = 1; UPDATE docs SET id = 9 "
               "WHERE id = 4; INSERT OR REPLACE INTO docs(id, body) VALUES(3, 'replaced')");
+  assert_runs(plain, "ALTER TABLE docs ADD COLUMN more; ALTER TABLE other RENAME TO others; ALTER "
+                     "TABLE docs RENAME COLUMN title TO heading");
   assert_error(plain, "SELECT * FROM docs_emb", "no such module: bertsql");
   assert_error(plain, "INSERT INTO notes(body) VALUES('x')", "no such module: bertsql");
   assert_answer(plain, "PRAGMA integrity_check", "ok");

@@ -144,6 +144,41 @@ static void a_drop_is_rolled_back(void **state) {
   sqlite3_free(before);
 }
 
+/* SQLite looks at the views last of all, when everything has its new name. */
+static void a_rename_that_a_view_forbids(void **state) {
+  assert_runs(*state, "CREATE VIEW near AS SELECT rowid FROM notes WHERE notes = 'x' AND k = 1;"
+                      "BEGIN; INSERT INTO notes(body) VALUES('x')");
+  assert_error(*state, "ALTER TABLE notes RENAME TO n", "error in view near after rename");
+  assert_answer(*state, "SELECT * FROM near", "4");
+  assert_runs(*state, "INSERT INTO notes(body) VALUES('y'); COMMIT");
+  assert_answer(*state, "SELECT count(*), (SELECT count(*) FROM notes_queue) FROM notes_vectors",
+                "4|0");
+  assert_runs(*state, "DROP VIEW near; PRAGMA legacy_alter_table = 1;"
+                      "ALTER TABLE notes RENAME TO n; ALTER TABLE n RENAME TO notes");
+}
+
+/* A query that was begun before goes on, or ends with SQLite's own error. */
+static void a_query_meets_a_rollback(void **state) {
+  static const char *const rollbacks[] = {
+      "BEGIN; INSERT INTO notes(body) VALUES('x'); ROLLBACK",
+      "SAVEPOINT s; UPDATE notes SET body = 'x'; ROLLBACK TO s; RELEASE s",
+      "BEGIN; INSERT INTO notes(notes) VALUES('rebuild'); ROLLBACK",
+      "BEGIN; CREATE TABLE more(x); DELETE FROM notes; ROLLBACK"};
+  static const char *const queries[] = {
+      "SELECT rowid, body, embedding FROM notes",
+      "SELECT rowid, body, embedding FROM notes WHERE notes = 'x'"};
+  for (size_t i = 0; i < sizeof rollbacks / sizeof rollbacks[0] * 2; i++) {
+    sqlite3_stmt *cursor = sqldb_prepare(*state, queries[i % 2]);
+    int rc = sqlite3_step(cursor);
+    assert_int_equal(rc, SQLITE_ROW);
+    assert_runs(*state, rollbacks[i / 2]);
+    while (rc == SQLITE_ROW) rc = sqlite3_step(cursor);
+    assert_true(rc == SQLITE_DONE || (rc & 0xff) == SQLITE_ABORT);
+    sqlite3_finalize(cursor);
+    assert_sound(*state, "notes");
+  }
+}
+
 /* ---- Statements that fail half way ------------------------------------------ */
 
 static void a_failed_insert_of_many_leaves_nothing(void **state) {
@@ -294,6 +329,8 @@ int main(void) {
       WITH_TABLES(a_commit_that_cannot_embed_takes_all_back),
       WITH_TABLES(a_table_made_in_a_transaction_goes_with_it),
       WITH_TABLES(a_drop_is_rolled_back),
+      WITH_TABLES(a_rename_that_a_view_forbids),
+      WITH_TABLES(a_query_meets_a_rollback),
       WITH_TABLES(a_failed_insert_of_many_leaves_nothing),
       WITH_TABLES(wrong_writes_are_errors),
       WITH_TABLES(insert_or_ignore),
