@@ -194,7 +194,8 @@ sql_tests := tests/shell/test_sql.sh tests/shell/test_readme.sh tests/shell/test
 runtime = BERTSQL_PRELOAD=$$($(CC) -print-file-name=lib$1.so)
 
 .PHONY: test
-test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default build/node/installed build/sqlite-vec/vec0.so ## build and run all tests
+needed_by_test := build/node/installed build/sqlite-vec/vec0.so build/sqlite/installed
+test: deps $(tests_release) build/bertsql.so build/libencoder.a model-default $(needed_by_test) ## build and run all tests
 	$(call run,release,600,$(tests_release) $(shell_tests))
 
 # Another extension that works on our vectors: a recipe uses it.
@@ -206,6 +207,10 @@ build/node/installed: tests/page/package-lock.json tests/page/package.json | $(i
 	@mkdir -p $(@D)
 	@cp tests/page/package.json tests/page/package-lock.json $(@D)
 	$(call say,NPM) npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error && touch $@
+
+# The oldest SQLite that bertsql supports and the newest, for tests/shell/test_*_sqlite.sh.
+build/sqlite/installed: tests/tools/build_sqlite.sh | $(installed)
+	@CC='$(CC)' bash tests/tools/build_sqlite.sh && touch $@
 
 .PHONY: asan
 asan: deps $(tests_asan) build/asan/bertsql.so model-default ## the tests with AddressSanitizer

@@ -3,13 +3,13 @@
 # sqlite with bertsql at hand: `.load` and load_extension('bertsql') find the
 # library of the variant under test, the default model is the one that `make
 # model` brings, and the Hugging Face cache is that of nobody. `.load vec0` finds
-# sqlite-vec.
+# sqlite-vec. BERTSQL_SHELL names another shell than the system's.
 library_folder=${BERTSQL_OUT:-build}
 run_sqlite() {
   env -u HF_HUB_CACHE -u HF_HOME -u XDG_CACHE_HOME HOME=/home/user \
     LD_LIBRARY_PATH="$(pwd)/$library_folder:$(pwd)/build/sqlite-vec" BERTSQL_MODEL="$(pwd)/models/all-MiniLM-L6-v2" \
     ${BERTSQL_PRELOAD:+LD_PRELOAD="$BERTSQL_PRELOAD"} ${BERTSQL_RUN:-} \
-    sqlite3 -batch -init /dev/null "$@"
+    "${BERTSQL_SHELL:-sqlite3}" -batch -init /dev/null "$@"
 }
 
 # Versions of the shell word errors differently around SQLite's own message, and

@@ -263,7 +263,9 @@ static void test_impossible_joins(void **state) {
                "bert_tokens: needs a text");
   assert_error(db, "SELECT count(*) FROM bert_tokens(docs.body) LEFT JOIN docs",
                "bert_tokens: needs a text");
-  /* SQLite 3.40 does not offer constants here either; later versions do. */
+  /* RIGHT JOIN is there from SQLite 3.39 on. SQLite 3.40 does not offer constants
+  ** here either; later versions do. */
+  if (sqlite3_libversion_number() < 3039000) return;
   char *answer = sqldb_answer(
       db, "SELECT count(*) FROM docs RIGHT JOIN bert_tokens('a') ON docs.id = pos", NULL);
   assert_true(strstr(answer, "bert_tokens: needs a text") != NULL || strcmp(answer, "3") == 0);
