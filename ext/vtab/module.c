@@ -181,13 +181,6 @@ static int finish(sqlite3_vtab *table) {
   return begin(table);
 }
 
-/* SQLite tells of a rollback to a savepoint only who has been told of that one. */
-static int savepoint(sqlite3_vtab *table, int number) {
-  (void)table;
-  (void)number;
-  return SQLITE_OK;
-}
-
 /* Perhaps the rename was taken back, and what waited then waits again. */
 static int rollback_to(sqlite3_vtab *table, int number) {
   vtab *v = (vtab *)table;
@@ -255,8 +248,8 @@ static const module_with_integrity table_module = {
             .xRollback = finish,
             .xFindFunction = NULL,
             .xRename = rename_table,
-            .xSavepoint = savepoint,
-            .xRelease = savepoint,
+            .xSavepoint = NULL,
+            .xRelease = NULL,
             .xRollbackTo = rollback_to,
             .xShadowName = shadow_is_name,
 #if SQLITE_VERSION_NUMBER >= 3044000

@@ -79,6 +79,9 @@ static void without_the_model_embedding_says_how_to_load_it(void **state) {
   assert_error(db, "UPDATE notes SET body = 'x' WHERE rowid = 1", NOT_LOADED);
   assert_error(db, REBUILD, "tiny");
   assert_answer(db, PENDING, "1");
+  /* Whoever writes a text has the error, and may go on with the transaction. */
+  assert_error(db, "BEGIN; INSERT INTO notes(body) VALUES('x')", NOT_LOADED);
+  assert_runs(db, "CREATE TABLE kept(x); COMMIT; DROP TABLE kept");
   assert_answer(db, "SELECT group_concat(body) FROM notes", "time flies,a red apple");
   assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'tiny'); " REFRESH);
   assert_answer(db, NEAREST("changed"), "1");

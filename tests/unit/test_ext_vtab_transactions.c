@@ -104,6 +104,21 @@ static void rows_have_their_vectors_at_commit(void **state) {
   assert_answer(*state, "SELECT group_concat(length(embedding)) FROM notes", "128,128,128,128");
 }
 
+/* Whatever the table is called by then, and without a MATCH to help. */
+static void a_renamed_table_has_its_vectors_at_commit(void **state) {
+#define LEFT(name) "SELECT count(*), (SELECT count(*) FROM " name "_queue) FROM " name "_vectors"
+  assert_runs(*state, "BEGIN; INSERT INTO notes(body) VALUES('x'); ALTER TABLE notes RENAME TO n;"
+                      "COMMIT");
+  assert_answer(*state, LEFT("n"), "3|0");
+  assert_runs(*state,
+              "BEGIN; INSERT INTO n(body) VALUES('y'); ALTER TABLE n RENAME TO m; INSERT INTO "
+              "m(body) VALUES('z'); ALTER TABLE m RENAME TO notes; COMMIT");
+  assert_answer(*state, LEFT("notes"), "5|0");
+  assert_runs(*state, "BEGIN; INSERT INTO notes(body) VALUES('w'); SAVEPOINT s; ALTER TABLE notes "
+                      "RENAME TO n; INSERT INTO n(body) VALUES('v'); ROLLBACK TO s; COMMIT");
+  assert_answer(*state, LEFT("notes"), "6|0");
+}
+
 /* The model went away before COMMIT: an error, and the transaction is gone. */
 static void a_commit_that_cannot_embed_takes_all_back(void **state) {
   assert_runs(*state, "BEGIN; INSERT INTO notes(body) VALUES('x'); CREATE TABLE more(x);"
@@ -326,6 +341,7 @@ int main(void) {
       WITH_TABLES(savepoints_nest),
       WITH_TABLES(rollback_to_after_a_match),
       WITH_TABLES(rows_have_their_vectors_at_commit),
+      WITH_TABLES(a_renamed_table_has_its_vectors_at_commit),
       WITH_TABLES(a_commit_that_cannot_embed_takes_all_back),
       WITH_TABLES(a_table_made_in_a_transaction_goes_with_it),
       WITH_TABLES(a_drop_is_rolled_back),
