@@ -158,6 +158,19 @@ static void a_missing_trigger_is_made_up_for(void **state) {
   assert_answer(*state, "SELECT rowid FROM docs_emb WHERE docs_emb MATCH 'again' AND k = 1", "1");
 }
 
+/* Without triggers nobody tells; a trigger that is dropped makes up for it. */
+static void triggers_may_be_switched_off(void **state) {
+  sqlite3_db_config(*state, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+  assert_runs(*state,
+              "UPDATE docs SET body = 'unseen' WHERE id = 2; DELETE FROM docs WHERE id = 1");
+  sqlite3_db_config(*state, SQLITE_DBCONFIG_ENABLE_TRIGGER, 1, NULL);
+  assert_answer(*state, QUEUE, "NULL");
+  assert_answer(*state, "SELECT count(*) FROM docs_emb WHERE docs_emb MATCH 'x' AND rowid = 1",
+                "0");
+  assert_runs(*state, "DROP TRIGGER docs_emb_queue_update; " REFRESH);
+  assert_answer(*state, "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'", "3");
+}
+
 /* The content table made anew takes the triggers with it. */
 static void content_that_is_made_anew_is_followed(void **state) {
   assert_runs(*state, "CREATE TABLE copy AS SELECT * FROM docs; DROP TABLE docs");
@@ -192,6 +205,7 @@ int main(void) {
       WITH_DOCS(generated_columns_are_followed),
       WITH_DOCS(two_tables_follow_one_content),
       WITH_DOCS(a_missing_trigger_is_made_up_for),
+      WITH_DOCS(triggers_may_be_switched_off),
       WITH_DOCS(content_that_is_made_anew_is_followed),
       WITH_DOCS(auto_refreshes_before_a_match),
   };
