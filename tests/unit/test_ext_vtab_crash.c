@@ -121,22 +121,32 @@ static int step_count(const scenario *s) {
 
 static long writes_done, write_to_die_in; /* 0: in none */
 
-static ssize_t die_in_write(int file, const void *bytes, size_t size, off_t at) {
-  if (++writes_done == write_to_die_in) {
-    if (pwrite(file, bytes, size / 2, at) >= 0) kill(getpid(), SIGKILL);
-  }
+static int is_last_write(void) {
+  return ++writes_done == write_to_die_in;
+}
+
+static ssize_t write_at(int file, const void *bytes, size_t size, off_t at) {
+  if (is_last_write() && pwrite(file, bytes, size / 2, at) >= 0) kill(getpid(), SIGKILL);
   return pwrite(file, bytes, size, at);
+}
+
+static ssize_t write_here(int file, const void *bytes, size_t size) {
+  if (is_last_write() && write(file, bytes, size / 2) >= 0) kill(getpid(), SIGKILL);
+  return write(file, bytes, size);
 }
 
 /* Counts the writes of SQLite, whichever of these its build uses. */
 static void watch_writes(void) {
   union {
-    ssize_t (*call)(int, const void *, size_t, off_t);
+    ssize_t (*at)(int, const void *, size_t, off_t);
+    ssize_t (*here)(int, const void *, size_t);
     sqlite3_syscall_ptr pointer;
-  } mine = {die_in_write};
+  } mine = {.at = write_at};
   sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
   vfs->xSetSystemCall(vfs, "pwrite", mine.pointer);
   vfs->xSetSystemCall(vfs, "pwrite64", mine.pointer);
+  mine.here = write_here;
+  vfs->xSetSystemCall(vfs, "write", mine.pointer);
 }
 
 static void tell(char what) {
@@ -308,6 +318,7 @@ static void take_digests(trial *t) {
   put_back(t);
   t->whole = child_end(child_start(s, t->path, 0), -1);
   assert_int_equal(t->whole.steps, step_count(s));
+  assert_true(t->whole.writes > 0);
 }
 
 /* What a killed process left, and the way on from there. */
