@@ -87,7 +87,7 @@ demo: deps build/bertsql.so model-default ## install what is missing, build, fet
 
 .PHONY: shell
 shell: build/bertsql.so ## sqlite3 in which load_extension('bertsql') works; DB=my.db opens a database
-	@LD_LIBRARY_PATH=$(CURDIR)/build$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} sqlite3 $(if $(DB),'$(DB)') || true
+	@LD_LIBRARY_PATH=$(CURDIR)/build:$(CURDIR)/build/sqlite-vec$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} sqlite3 $(if $(DB),'$(DB)') || true
 
 # ---- Models ------------------------------------------------------------------
 

@@ -33,7 +33,11 @@ static int run_refresh(vtab *v, sqlite3_value *k) {
 static int run_check(vtab *v) {
   char *problem = NULL;
   int rc = check_run(v, &problem);
-  if (rc == SQLITE_OK && problem != NULL) rc = vtab_fail(v, SQLITE_CORRUPT_VTAB, "%s", problem);
+  if (rc == SQLITE_OK && problem != NULL)
+    rc = vtab_fail(v, SQLITE_CORRUPT_VTAB,
+                   "%s; what is derived from the texts can be made anew: INSERT INTO %s(%s) "
+                   "VALUES('rebuild')",
+                   problem, v->name, v->name);
   sqlite3_free(problem);
   return rc;
 }

@@ -16,12 +16,19 @@ static int wrong_k(vtab *v, const char *found) {
                    found, v->name);
 }
 
-/* A host language that has only doubles binds 3 as 3.0. */
+static int misused_k(vtab *v) {
+  return vtab_fail(v, SQLITE_ERROR,
+                   "k says how many rows are wanted, once and with =, as in WHERE %s MATCH 'some "
+                   "words' AND k = 10",
+                   v->name);
+}
+
+/* A host language that has only doubles binds 3 as 3.0, one that has only texts '3'. */
 static int read_k(cursor *c, sqlite3_value *value) {
   vtab *v = (vtab *)c->base.pVtab;
   char found[60];
   double number = sqlite3_value_double(value);
-  switch (sqlite3_value_type(value)) {
+  switch (sqlite3_value_numeric_type(value)) {
   case SQLITE_NULL: return wrong_k(v, "NULL");
   case SQLITE_BLOB: return wrong_k(v, "a BLOB");
   case SQLITE_TEXT:
@@ -60,6 +67,7 @@ static int read_limits(cursor *c, const plan_term *terms, int count, sqlite3_int
   *expect = 0;
   for (int i = 0; rc == SQLITE_OK && i < count; i++) {
     if (terms[i].kind == 'K') rc = read_k(c, terms[i].value);
+    if (terms[i].kind == 'X') rc = misused_k((vtab *)c->base.pVtab);
     if (terms[i].kind == 'D') read_bound(c, terms[i].value);
     if (terms[i].kind == 'L') *expect = sqlite3_value_int64(terms[i].value);
   }
@@ -145,7 +153,7 @@ static int read_match(cursor *c, sqlite3_value *value) {
   if (c->match == NULL) return SQLITE_NOMEM;
   if (type == SQLITE_NULL) return SQLITE_OK;
   if (type != SQLITE_TEXT && type != SQLITE_BLOB) {
-    sqlite3_snprintf(sizeof what, what, "it was given the number %.20s",
+    sqlite3_snprintf(sizeof what, what, "the number %.20s is neither a text nor a vector",
                      sqlite3_value_text(c->match));
     return wrong_vector(v, what);
   }

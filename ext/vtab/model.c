@@ -59,10 +59,15 @@ static int compare(vtab *v, const loaded_model *m, const char *recorded, int *sa
   return rc;
 }
 
-/* Any model of the connection that is the right one, whatever its name; NULL. */
+/* Any model of the connection that is the right one, whatever its name; NULL. The
+** default model, which opens when it is first asked for, is one of them. */
 static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out) {
   int rc = SQLITE_OK, same = 0;
-  loaded_model *m = registry_first(v->connection);
+  bert_error error = {BERT_OK, ""};
+  loaded_model *m = NULL;
+  bert_status status = registry_find(v->connection, NULL, &m, &error);
+  if (status == BERT_NOMEM || status == BERT_INTERRUPTED) return vtab_fail_bert(v, &error);
+  m = registry_first(v->connection);
   for (*out = NULL; rc == SQLITE_OK && m != NULL && *out == NULL; m = m->next) {
     rc = compare(v, m, recorded, &same);
     if (same) *out = m;
@@ -141,7 +146,7 @@ static int check_chunks(vtab *v) {
   if (d->chunk_tokens == 0) return SQLITE_OK;
   if (bert_split(v->model->model, empty, d->chunk_tokens, d->overlap, &chunks, &count, &error) !=
       BERT_OK) {
-    error_prefix(&error, "options chunk_tokens and overlap");
+    error_prefix(&error, "options chunk_tokens (here max_tokens) and overlap");
     return vtab_fail_bert(v, &error);
   }
   bert_chunks_free(chunks);

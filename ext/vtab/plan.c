@@ -51,6 +51,12 @@ static int is_limit(const constraint *c) {
   return c->op == SQLITE_INDEX_CONSTRAINT_LIMIT || c->op == SQLITE_INDEX_CONSTRAINT_OFFSET;
 }
 
+/* k says how many rows are wanted, and can do so only once and with =. */
+static int is_misused_k(const planner *p, int i) {
+  const constraint *c = &p->info->aConstraint[i];
+  return hidden_column(p, c) == HIDDEN_K && i != p->k && !is_limit(c);
+}
+
 static int is_bound(const planner *p, const constraint *c) {
   return hidden_column(p, c) == HIDDEN_DISTANCE &&
          (c->op == SQLITE_INDEX_CONSTRAINT_LT || c->op == SQLITE_INDEX_CONSTRAINT_LE);
@@ -64,9 +70,9 @@ static int is_condition(const planner *p, const constraint *c) {
   case SQLITE_INDEX_CONSTRAINT_LT:
   case SQLITE_INDEX_CONSTRAINT_LE:
   case SQLITE_INDEX_CONSTRAINT_GT:
-  case SQLITE_INDEX_CONSTRAINT_GE: return 1;
+  case SQLITE_INDEX_CONSTRAINT_GE:
   case SQLITE_INDEX_CONSTRAINT_NE:
-  case SQLITE_INDEX_CONSTRAINT_ISNOT:
+  case SQLITE_INDEX_CONSTRAINT_ISNOT: return 1;
   case SQLITE_INDEX_CONSTRAINT_ISNULL:
   case SQLITE_INDEX_CONSTRAINT_ISNOTNULL:
   case SQLITE_INDEX_CONSTRAINT_LIKE:
@@ -165,7 +171,8 @@ static void add_arguments(planner *p) {
     add_argument(p, p->match, 1);
   }
   if (p->k >= 0) {
-    sqlite3_str_appendall(p->arguments, "K");
+    int is_in = sqlite3_vtab_in(p->info, p->k, -1);
+    sqlite3_str_appendall(p->arguments, is_in ? "X" : "K");
     add_argument(p, p->k, 1);
   }
   for (int i = 0; i < p->info->nConstraint; i++) {
@@ -177,6 +184,9 @@ static void add_arguments(planner *p) {
       add_argument(p, i, 0);
     } else if (p->match >= 0 && is_bound(p, c)) {
       sqlite3_str_appendall(p->arguments, "D");
+      add_argument(p, i, 0);
+    } else if (p->match >= 0 && is_misused_k(p, i)) {
+      sqlite3_str_appendall(p->arguments, "X");
       add_argument(p, i, 0);
     } else if (is_condition(p, c)) {
       add_condition(p, i);

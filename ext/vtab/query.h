@@ -11,7 +11,7 @@
 
 /* One argument of xFilter. */
 typedef struct plan_term {
-  char kind;             /* a letter of idxStr: M, K, L, D, W, I or J */
+  char kind;             /* a letter of idxStr: M, K, L, D, X, W, I or J */
   int column;            /* W, I: a declared column; -1: the rowid */
   int compare;           /* W: SQLITE_INDEX_CONSTRAINT_…; I: that of = */
   const char *collation; /* [collation_size], inside idxStr; W, I */

@@ -84,10 +84,12 @@ int source_open(vtab *v) {
 
 static int refuse_key(vtab *v) {
   const char *content = v->declared.content;
-  return vtab_fail(v, SQLITE_ERROR,
-                   "content table %s has no INTEGER PRIMARY KEY, by which alone rows keep their "
-                   "numbers; give it one, as in CREATE TABLE %s(id INTEGER PRIMARY KEY, …)",
-                   content, content);
+  return vtab_fail(
+      v, SQLITE_ERROR,
+      "content table %s has no INTEGER PRIMARY KEY that is its rowid, by which alone rows "
+      "keep their numbers (a view, a virtual table and a table WITHOUT ROWID have none); "
+      "give it one, as in CREATE TABLE \"%w\"(id INTEGER PRIMARY KEY, …)",
+      content, content);
 }
 
 static int check_key(vtab *v) {
@@ -113,7 +115,7 @@ static int refuse_column(vtab *v, const char *name) {
   const char *content = v->declared.content;
   return vtab_fail(v, SQLITE_ERROR,
                    "content table %s has no column %s; name columns that it has, or rename it "
-                   "back: ALTER TABLE %s RENAME COLUMN … TO %s",
+                   "back: ALTER TABLE \"%w\" RENAME COLUMN … TO \"%w\"",
                    content, name, content, name);
 }
 
@@ -127,17 +129,28 @@ static int check_columns(vtab *v) {
   return rc;
 }
 
+/* While the table is being made there is nothing to rename back or to drop. */
+static int refuse_content(vtab *v) {
+  const char *content = v->declared.content;
+  if (v->dim == 0)
+    return vtab_fail(
+        v, SQLITE_ERROR,
+        "there is no table %s in %s to be the content table (a view cannot be one); make "
+        "it first, or leave content= out: the table then keeps its own texts",
+        content, v->schema);
+  return vtab_fail(
+      v, SQLITE_ERROR,
+      "there is no content table %s in %s; if it was renamed, rename it back with ALTER "
+      "TABLE … RENAME TO \"%w\", or make this table anew: DROP TABLE \"%w\"; CREATE "
+      "VIRTUAL TABLE \"%w\" USING bertsql(…, content='…')",
+      content, v->schema, content, v->name, v->name);
+}
+
 int source_check(vtab *v) {
   int found;
   if (v->declared.content == NULL) return SQLITE_OK;
   int rc = find_column(v, NULL, NULL, NULL, &found);
-  if (rc == SQLITE_OK && !found)
-    rc = vtab_fail(
-        v, SQLITE_ERROR,
-        "there is no content table %s in %s; if it was renamed, rename it back with ALTER "
-        "TABLE … RENAME TO %s, or make this table anew: DROP TABLE %s; CREATE VIRTUAL "
-        "TABLE %s USING bertsql(…, content='…')",
-        v->declared.content, v->schema, v->declared.content, v->name, v->name);
+  if (rc == SQLITE_OK && !found) rc = refuse_content(v);
   if (rc == SQLITE_OK) rc = check_key(v);
   return rc == SQLITE_OK ? check_columns(v) : rc;
 }

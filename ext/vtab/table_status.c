@@ -28,6 +28,8 @@ typedef struct status_row {
 typedef struct status_cursor {
   status_row *rows; /* [count] */
   size_t count, room, row;
+  const char *only;  /* the name asked for, during start; NULL: all */
+  int count_pending; /* 1: the column is read */
 } status_cursor;
 
 static void status_clear(void *cursor) {
@@ -65,19 +67,21 @@ static int count_rows(vtab *v, status_row *r) {
   return rc != SQLITE_OK ? rc : vtab_fail_sqlite(v, end);
 }
 
-static int examine(vtab *v, status_row *r) {
+/* What is pending takes a look at every text of a table without triggers, so it is
+** counted for whoever asks. */
+static int examine(vtab *v, status_row *r, int count_pending) {
   int rc = config_check(v);
   if (rc == SQLITE_OK) rc = source_check(v);
   if (rc == SQLITE_OK) rc = config_get_text(v, "model", &r->model);
   if (rc == SQLITE_OK) rc = count_rows(v, r);
-  if (rc == SQLITE_OK) rc = refresh_pending(v, &r->pending);
+  if (rc == SQLITE_OK && count_pending) rc = refresh_pending(v, &r->pending);
   r->known = rc == SQLITE_OK;
   return rc;
 }
 
 /* A table that cannot be examined has its row too, with the reason. */
-static int status_of(vtab *v, status_row *r) {
-  int rc = examine(v, r), kind = rc & 0xff;
+static int status_of(vtab *v, status_row *r, int count_pending) {
+  int rc = examine(v, r, count_pending), kind = rc & 0xff;
   if (rc == SQLITE_OK || kind == SQLITE_NOMEM || kind == SQLITE_INTERRUPT) return rc;
   sqlite3_free(r->last_error);
   r->last_error =
@@ -112,6 +116,7 @@ static int touch(sqlite3 *db, const char *schema, const char *name) {
 
 static int list_table(status_cursor *k, connection *c, const char *schema, const char *name) {
   sqlite3 *db = connection_db(c);
+  if (k->only != NULL && sqlite3_stricmp(k->only, name) != 0) return SQLITE_OK;
   int rc = touch(db, schema, name);
   vtab *v = vtab_connected(c, schema, name);
   if ((rc & 0xff) == SQLITE_NOMEM) return rc;
@@ -123,7 +128,7 @@ static int list_table(status_cursor *k, connection *c, const char *schema, const
   if (v == NULL) r->last_error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
   if (r->schema == NULL || r->name == NULL || (v == NULL && r->last_error == NULL))
     return SQLITE_NOMEM;
-  return v != NULL ? status_of(v, r) : SQLITE_OK;
+  return v != NULL ? status_of(v, r, k->count_pending) : SQLITE_OK;
 }
 
 /* The virtual tables of a schema whose CREATE names bertsql. */
@@ -153,8 +158,18 @@ static int list_all(status_cursor *k, connection *c) {
   return listed != SQLITE_OK ? listed : rc != SQLITE_OK ? rc : end;
 }
 
+/* SQLite compares the name again; what is no text it may convert, so all are listed. */
+static const char *name_asked_for(const table_call *call) {
+  sqlite3_value *name = call->pushed[STATUS_NAME];
+  if (name == NULL || sqlite3_value_type(name) != SQLITE_TEXT) return NULL;
+  return (const char *)sqlite3_value_text(name);
+}
+
 static bert_status status_start(void *cursor, const table_call *call, bert_error *error) {
-  int rc = list_all(cursor, call->connection) & 0xff;
+  status_cursor *k = cursor;
+  k->only = name_asked_for(call);
+  k->count_pending = (call->used >> STATUS_PENDING & 1) != 0;
+  int rc = list_all(k, call->connection) & 0xff;
   if (rc == SQLITE_NOMEM) return error_nomem(error, "listing the tables");
   if (rc == SQLITE_INTERRUPT) return error_set(error, BERT_INTERRUPTED, "interrupted");
   if (rc == SQLITE_OK) return BERT_OK;
@@ -204,6 +219,7 @@ const table_function table_status = {
                "model TEXT",
     .hidden = "schema TEXT",
     .flags = SQLITE_VTAB_INNOCUOUS,
+    .pushable = 1u << STATUS_NAME,
     .rows = 5,
     .cursor_size = sizeof(status_cursor),
     .start = status_start,

@@ -400,6 +400,7 @@ int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_in
 **   W12:3:NAME; column 12, or the rowid where it is -1, compared by operator 3
 **               (SQLITE_INDEX_CONSTRAINT_…) with collation NAME
 **   I12:2:NAME; the same for IN, all values at once
+**   X           k compared otherwise than once with =, which is an error
 **   J           with k: rowid = a value that may come from another table
 ** idxNum is a sum of the bits below. */
 enum {

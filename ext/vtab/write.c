@@ -48,12 +48,16 @@ static int same_value(sqlite3_value *a, sqlite3_value *b) {
 /* ---- Hidden columns ----------------------------------------------------- */
 
 static int refuse_hidden(vtab *v, int hidden) {
-  const char *name = hidden == HIDDEN_TABLE ? v->name : hidden_names[hidden];
+  if (hidden == HIDDEN_TABLE)
+    return vtab_fail(v, SQLITE_ERROR,
+                     "column %s is for commands, which are written as INSERT INTO %s(%s) "
+                     "VALUES('refresh')",
+                     v->name, v->name, v->name);
   return vtab_fail(v, SQLITE_ERROR,
                    "column %s cannot be set: it is computed%s. Leave it out, as in INSERT INTO "
                    "%s(%s) VALUES('…')",
-                   name, hidden == HIDDEN_K ? ", or goes with a command" : "", v->name,
-                   v->declared.columns[0].name);
+                   hidden_names[hidden], hidden == HIDDEN_K ? ", or goes with a command" : "",
+                   v->name, v->declared.columns[0].name);
 }
 
 static int check_hidden(vtab *v, sqlite3_value **argv) {

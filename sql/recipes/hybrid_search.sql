@@ -15,12 +15,17 @@ INSERT INTO tickets_fts(tickets_fts) VALUES('rebuild');
 CREATE VIRTUAL TABLE tickets_emb USING bertsql(body, content='tickets');
 INSERT INTO tickets_emb(tickets_emb) VALUES('refresh');
 
+-- What the user typed, as it is. For FTS5 each word is put in quotes, and one of them
+-- is enough.
+CREATE TEMP TABLE question AS SELECT 'error: paper jam when printing?' AS typed;
 WITH words AS (
-  SELECT rowid AS id, row_number() OVER (ORDER BY rank) AS place
-    FROM tickets_fts WHERE tickets_fts MATCH 'error OR printing OR jam' ORDER BY rank LIMIT 10
+  SELECT tickets_fts.rowid AS id, row_number() OVER (ORDER BY rank) AS place
+    FROM tickets_fts, question
+   WHERE tickets_fts MATCH '"' || replace(replace(typed, '"', ' '), ' ', '" OR "') || '"'
+   ORDER BY rank LIMIT 3
 ), meaning AS (
-  SELECT rowid AS id, row_number() OVER (ORDER BY distance) AS place
-    FROM tickets_emb WHERE tickets_emb MATCH 'error: paper jam while printing' AND k = 10
+  SELECT tickets_emb.rowid AS id, row_number() OVER (ORDER BY distance) AS place
+    FROM tickets_emb, question WHERE tickets_emb MATCH typed AND k = 3
 ), both AS (
   SELECT id, place AS word_place, NULL AS meaning_place FROM words
   UNION ALL

@@ -1,6 +1,8 @@
 -- sqlite-vec on our vectors: both keep a vector as a BLOB of float32 with the same
 -- subtype, so that each reads what the other made. Here bertsql keeps the vectors in step
--- with the texts, and vec0 gets a copy; both find the same rows.
+-- with the texts, and vec0 gets a copy; both find the same rows. vec0 comes with the
+-- Python package sqlite-vec; `make test` brings it to build/sqlite-vec, which `make shell`
+-- searches.
 .load vec0
 CREATE VIRTUAL TABLE plants USING bertsql(body);
 INSERT INTO plants(body) VALUES

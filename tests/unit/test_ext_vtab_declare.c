@@ -307,8 +307,8 @@ static void columns_are_refused(void **state) {
 
 static void content_is_refused(void **state) {
   static const refusal refusals[] = {
-      {"body, content='nowhere'", "there is no content table nowhere in main"},
-      {"body, content='main.docs'", "there is no content table main.docs in main"},
+      {"body, content='nowhere'", "there is no table nowhere in main"},
+      {"body, content='main.docs'", "there is no table main.docs in main"},
       {"body, content='nokey'", "content table nokey has no INTEGER PRIMARY KEY"},
       {"body, content='textkey'", "content table textkey has no INTEGER PRIMARY KEY"},
       {"body, content='intkey'", "content table intkey has no INTEGER PRIMARY KEY"},

@@ -258,7 +258,8 @@ static void test_match_text(void **state) {
 static void test_match_wrong(void **state) {
   sqlite3 *db = *state;
 #define FORM "MATCH 'some words' AND k = 10"
-  assert_error(db, "SELECT * FROM t WHERE t MATCH 5", "the number 5; MATCH takes a text");
+  assert_error(db, "SELECT * FROM t WHERE t MATCH 5",
+               "the number 5 is neither a text nor a vector; MATCH takes a text");
   assert_error(db, "SELECT * FROM t WHERE t MATCH 0.5", FORM);
   assert_error(db, "SELECT * FROM t WHERE t MATCH x'00000000'",
                "a BLOB of 4 bytes, where this table's vectors have 1536");
@@ -286,6 +287,12 @@ static void test_k(void **state) {
   assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k = 1.5", "not 1.5");
   assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k = 'many'", "not the text 'many'");
   assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k = x'00'", "not a BLOB");
+  assert_rows(db, "SELECT count(*) FROM t WHERE t MATCH 'a' AND k = '3'", "3");
+  assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k <= 3", "once and with =");
+  assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k IN (1, 3)", "once and with =");
+  assert_error(db, "SELECT * FROM t WHERE t MATCH 'a' AND k = 3 AND k > 1", "once and with =");
+  assert_rows(db, "SELECT count(*) FROM t WHERE t MATCH 'feline pets' AND k = 1 AND rowid <> 4",
+              "1");
   assert_rows(db,
               "SELECT rowid FROM t WHERE (t MATCH 'feline pets' AND k = 1) OR (t MATCH 'stock "
               "prices' AND k = 1)",
@@ -509,7 +516,7 @@ static void test_other_schema(void **state) {
               "\"the \"\"text\"\"\" LIKE 'a%'",
               "1|1");
   assert_error(db, "SELECT * FROM " OTHER " WHERE \"a \"\"b\"\"\" MATCH 1",
-               "a \"b\": it was given");
+               "a \"b\": the number 1 is neither");
 }
 
 /* The content table changes its shape, or goes. */
