@@ -176,6 +176,18 @@ static void the_same_model_may_lie_elsewhere(void **state) {
 }
 
 /* One weight that differs makes another model. */
+/* The default model is not open yet, and goes by another name. */
+static void the_same_model_may_be_the_default_one(void **state) {
+  sqlite3 *db = tabledb_open(*state);
+  tabledb_make_docs(db, "");
+  sqldb_close(db);
+  setenv("BERTSQL_MODEL", TINY_MODEL, 1);
+  db = tabledb_open_modelless(*state);
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_answer(db, "SELECT name FROM bert_models", "bert-mean");
+  sqldb_close(db);
+}
+
 static void a_changed_model_is_another_one(void **state) {
   make_database(*state);
   char *copy = scratch_copy(TINY_MODEL);
@@ -259,6 +271,7 @@ int main(void) {
       IN_FOLDER(another_model_under_the_name_is_an_error),
       IN_FOLDER(rebuild_takes_the_new_model),
       IN_FOLDER(the_same_model_may_lie_elsewhere),
+      IN_FOLDER(the_same_model_may_be_the_default_one),
       IN_FOLDER(a_changed_model_is_another_one),
       IN_FOLDER(prompts_are_those_of_the_role),
       IN_FOLDER(a_newer_format_is_refused),
