@@ -56,12 +56,17 @@ int cursor_close(sqlite3_vtab_cursor *base) {
 
 /* ---- Going through the rows ---------------------------------------------- */
 
-int cursor_next(sqlite3_vtab_cursor *base) {
-  cursor *c = (cursor *)base;
+static int advance(cursor *c) {
   leave_row(c);
   int rc = c->is_search ? hits_next(c) : scan_next(c);
   if (rc != SQLITE_OK || c->at_end) end_query(c);
   return rc;
+}
+
+int cursor_next(sqlite3_vtab_cursor *base) {
+  cursor *c = (cursor *)base;
+  int rc = vtab_enter(table_of(c));
+  return rc == SQLITE_OK ? vtab_leave(table_of(c), advance(c)) : rc;
 }
 
 static int start(cursor *c, int plan, const plan_term *terms, int count) {
@@ -75,11 +80,9 @@ static int start(cursor *c, int plan, const plan_term *terms, int count) {
   return scan_start(c, plan, terms, count);
 }
 
-int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *arguments, int argc,
-                  sqlite3_value **argv) {
-  cursor *c = (cursor *)base;
-  end_query(c);
+static int filter(cursor *c, int plan, const char *arguments, int argc, sqlite3_value **argv) {
   int rc = config_check(table_of(c));
+  if (rc == SQLITE_OK) rc = source_follow(table_of(c));
   if (rc != SQLITE_OK) return rc;
   plan_term *terms = sqlite3_malloc64(((sqlite3_uint64)argc + 1) * sizeof *terms);
   if (terms == NULL) return SQLITE_NOMEM;
@@ -87,9 +90,17 @@ int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *arguments, in
   c->at_end = 0;
   if (rc == SQLITE_OK) rc = start(c, plan, terms, argc);
   sqlite3_free(terms);
-  if (rc == SQLITE_OK && !c->at_end) return cursor_next(base);
+  if (rc == SQLITE_OK && !c->at_end) return advance(c);
   end_query(c);
   return rc;
+}
+
+int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *arguments, int argc,
+                  sqlite3_value **argv) {
+  cursor *c = (cursor *)base;
+  end_query(c);
+  int rc = vtab_enter(table_of(c));
+  return rc == SQLITE_OK ? vtab_leave(table_of(c), filter(c, plan, arguments, argc, argv)) : rc;
 }
 
 int cursor_eof(sqlite3_vtab_cursor *base) {
@@ -241,10 +252,15 @@ static int hidden_column(cursor *c, sqlite3_context *context, int hidden) {
 
 /* UPDATE reads every column. Hidden ones that it does not change are not looked
 ** up: xUpdate sees them by sqlite3_value_nochange. */
-int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
-  cursor *c = (cursor *)base;
+static int read_column(cursor *c, sqlite3_context *context, int column) {
   int count = table_of(c)->declared.count;
   if (column < count) return content_column(c, context, column);
   if (sqlite3_vtab_nochange(context)) return SQLITE_OK;
   return hidden_column(c, context, column - count);
+}
+
+int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  cursor *c = (cursor *)base;
+  int rc = vtab_enter(table_of(c));
+  return rc == SQLITE_OK ? vtab_leave(table_of(c), read_column(c, context, column)) : rc;
 }

@@ -118,16 +118,17 @@ static int disconnect(sqlite3_vtab *table) {
 
 static int destroy(sqlite3_vtab *table) {
   vtab *v = (vtab *)table;
+  int rc = vtab_enter(v);
+  if (rc != SQLITE_OK) return rc;
   vtab_finalize(v); /* a table with an open statement cannot be dropped */
-  int rc = shadow_drop(v);
+  rc = vtab_leave(v, shadow_drop(v));
   if (rc == SQLITE_OK) vtab_free(v);
   return rc;
 }
 
 /* What waits for COMMIT gets its vectors now: the table that SQLite opens under
 ** the new name knows nothing of it. */
-static int rename_table(sqlite3_vtab *table, const char *name) {
-  vtab *v = (vtab *)table;
+static int rename_to(vtab *v, const char *name) {
   char *message = NULL;
   int rc = declaration_check_name(&v->declared, name, &message);
   if (message != NULL) {
@@ -142,6 +143,12 @@ static int rename_table(sqlite3_vtab *table, const char *name) {
     v->renamed = 1;
   }
   return rc;
+}
+
+static int rename_table(sqlite3_vtab *table, const char *name) {
+  vtab *v = (vtab *)table;
+  int rc = vtab_enter(v);
+  return rc == SQLITE_OK ? vtab_leave(v, rename_to(v, name)) : rc;
 }
 
 /* ---- Transactions ------------------------------------------------------ */
@@ -170,8 +177,11 @@ static int sync(sqlite3_vtab *table) {
   int there = 0;
   if (!v->wrote) return SQLITE_OK;
   sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
-  int rc = is_still_there(v, &there);
+  int rc = vtab_enter(v);
+  if (rc != SQLITE_OK) return rc;
+  rc = is_still_there(v, &there);
   if (rc == SQLITE_OK && there) rc = refresh_queue(v);
+  vtab_leave(v, rc);
   sqlite3_set_last_insert_rowid(v->db, last);
   if (rc == SQLITE_OK) v->wrote = 0;
   return rc;
@@ -191,13 +201,8 @@ static int rollback_to(sqlite3_vtab *table, int number) {
 
 /* ---- PRAGMA integrity_check -------------------------------------------- */
 
-/* Called by SQLite 3.44 and later. Bit 0 of `flags` is set for quick_check. */
-static int integrity(sqlite3_vtab *table, const char *schema, const char *name, int flags,
-                     char **message) {
+static int check_whole(vtab *v, const char *name, char **message) {
   char *problem = NULL;
-  vtab *v = (vtab *)table;
-  (void)schema;
-  if (flags & 1) return SQLITE_OK;
   int rc = config_check(v);
   if (v->refused != NULL)
     problem = sqlite3_mprintf("%s", v->refused);
@@ -208,6 +213,16 @@ static int integrity(sqlite3_vtab *table, const char *schema, const char *name, 
     *message = sqlite3_mprintf("in bertsql table %s: %s", name, problem);
   sqlite3_free(problem);
   return rc == SQLITE_OK && problem != NULL && *message == NULL ? SQLITE_NOMEM : rc;
+}
+
+/* Called by SQLite 3.44 and later. Bit 0 of `flags` is set for quick_check. */
+static int integrity(sqlite3_vtab *table, const char *schema, const char *name, int flags,
+                     char **message) {
+  vtab *v = (vtab *)table;
+  (void)schema;
+  if (flags & 1) return SQLITE_OK;
+  int rc = vtab_enter(v);
+  return rc == SQLITE_OK ? vtab_leave(v, check_whole(v, name, message)) : rc;
 }
 
 /* ---- The module -------------------------------------------------------- */

@@ -75,10 +75,12 @@ int refresh_pending(vtab *v, sqlite3_int64 *pending) {
 /* Takes back what a refresh wrote before it failed. While the connection is
 ** interrupted no statement can be prepared or run that would do it, but SQLite
 ** takes the whole transaction back when a statement that writes is interrupted:
-** `writer` is one that changes nothing, for that. */
-static void take_back(vtab *v, sqlite3_stmt *writer) {
-  int rc = sqlite3_exec(v->db, "ROLLBACK TO " SAVEPOINT_NAME "; RELEASE " SAVEPOINT_NAME, NULL,
-                        NULL, NULL);
+** `writer` is one that changes nothing, for that. Where the savepoint began the
+** transaction, that goes as a whole: RELEASE would be a COMMIT, which may be what
+** failed, because another process reads. */
+static void take_back(vtab *v, int began, sqlite3_stmt *writer) {
+  const char *sql = began ? "ROLLBACK" : "ROLLBACK TO " SAVEPOINT_NAME "; RELEASE " SAVEPOINT_NAME;
+  int rc = sqlite3_exec(v->db, sql, NULL, NULL, NULL);
   if ((rc & 0xff) != SQLITE_INTERRUPT || sqlite3_get_autocommit(v->db)) return;
   sqlite3_step(writer);
   sqlite3_reset(writer);
@@ -88,13 +90,14 @@ static void take_back(vtab *v, sqlite3_stmt *writer) {
 ** by itself; a savepoint keeps them together. Inside one that writes SQLite
 ** refuses savepoints with SQLITE_BUSY, and takes back what it did by itself. */
 static int refresh_together(vtab *v, sqlite3_stmt *writer) {
+  int began = sqlite3_get_autocommit(v->db);
   int rc = sqlite3_exec(v->db, "SAVEPOINT " SAVEPOINT_NAME, NULL, NULL, NULL);
   int saved = rc == SQLITE_OK;
   if (!saved && (rc & 0xff) != SQLITE_BUSY) return vtab_fail_sqlite(v, rc);
   rc = v->declared.content == NULL ? refresh_queue(v) : refresh_run(v, 0);
   if (saved && rc == SQLITE_OK)
     rc = vtab_fail_sqlite(v, sqlite3_exec(v->db, "RELEASE " SAVEPOINT_NAME, NULL, NULL, NULL));
-  if (saved && rc != SQLITE_OK) take_back(v, writer);
+  if (saved && rc != SQLITE_OK) take_back(v, began, writer);
   return rc;
 }
 

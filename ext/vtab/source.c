@@ -34,13 +34,15 @@ static int find_column(vtab *v, const char *column, const char **type, const cha
   return rc == SQLITE_ERROR ? SQLITE_OK : vtab_fail_sqlite(v, rc);
 }
 
+/* The type of a column in another table is any text that stood in quotes there. */
 int source_append_declaration(sqlite3_str *out, vtab *v, int column) {
   const declared_column *c = &v->declared.columns[column];
   const char *type = c->type, *collation = NULL;
   int found = 1, rc = SQLITE_OK;
   if (v->declared.content != NULL) rc = find_column(v, c->name, &type, &collation, &found);
   if (rc != SQLITE_OK) return rc;
-  sqlite3_str_appendf(out, "\"%w\" %s", c->name, found && type != NULL ? type : "");
+  sqlite3_str_appendf(out, "\"%w\"", c->name);
+  if (found && type != NULL && *type != 0) sqlite3_str_appendf(out, " \"%w\"", type);
   if (collation != NULL && sqlite3_stricmp(collation, "BINARY") != 0)
     sqlite3_str_appendf(out, " COLLATE \"%w\"", collation);
   return SQLITE_OK;
@@ -153,6 +155,17 @@ int source_check(vtab *v) {
   if (rc == SQLITE_OK && !found) rc = refuse_content(v);
   if (rc == SQLITE_OK) rc = check_key(v);
   return rc == SQLITE_OK ? check_columns(v) : rc;
+}
+
+int source_follow(vtab *v) {
+  int is_key = 0;
+  if (v->declared.content == NULL) return SQLITE_OK;
+  if (v->key != NULL &&
+      sqlite3_table_column_metadata(v->db, v->schema, v->declared.content, v->key, NULL, NULL, NULL,
+                                    &is_key, NULL) == SQLITE_OK &&
+      is_key)
+    return SQLITE_OK;
+  return source_check(v);
 }
 
 /* ---- Texts ------------------------------------------------------------- */

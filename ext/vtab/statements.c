@@ -96,6 +96,26 @@ static char *put_names_in(const vtab *v, const char *sql, const char *more) {
   return sqlite3_str_finish(out);
 }
 
+/* ---- Coming in ---------------------------------------------------------- */
+
+int vtab_enter(vtab *v) {
+  if (v->busy) {
+    v->knotted = 1;
+    return vtab_fail(v, SQLITE_LOCKED,
+                     "it is used by what it reads or writes itself: a view, a trigger or a "
+                     "function in a generated column leads back to it");
+  }
+  v->busy = 1;
+  return SQLITE_OK;
+}
+
+/* A kept statement that names its own table would keep the connection from closing. */
+int vtab_leave(vtab *v, int rc) {
+  if (v->knotted) vtab_finalize(v);
+  v->busy = v->knotted = 0;
+  return rc;
+}
+
 /* ---- Statements -------------------------------------------------------- */
 
 static int prepare(vtab *v, sqlite3_stmt **out, unsigned flags, const char *sql, const char *more) {

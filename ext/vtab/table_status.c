@@ -81,7 +81,9 @@ static int examine(vtab *v, status_row *r, int count_pending) {
 
 /* A table that cannot be examined has its row too, with the reason. */
 static int status_of(vtab *v, status_row *r, int count_pending) {
-  int rc = examine(v, r, count_pending), kind = rc & 0xff;
+  int rc = vtab_enter(v);
+  if (rc == SQLITE_OK) rc = vtab_leave(v, examine(v, r, count_pending));
+  int kind = rc & 0xff;
   if (rc == SQLITE_OK || kind == SQLITE_NOMEM || kind == SQLITE_INTERRUPT) return rc;
   sqlite3_free(r->last_error);
   r->last_error =

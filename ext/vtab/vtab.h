@@ -164,12 +164,21 @@ typedef struct vtab {
   sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared on first use */
   loaded_model *model; /* what model_find found: good for the current call into SQLite */
   int dim;             /* numbers of a vector; from config */
+  int busy;            /* 1: inside vtab_enter and vtab_leave */
+  int knotted;         /* 1: and something tried to come in once more */
   int wrote;           /* 1: this transaction put something into the queue */
   int renamed;         /* 1: and what that was has its vectors, since the table was renamed */
   char *refused;       /* why nothing but DROP TABLE works; NULL: all is well */
   struct block_cache *blocks; /* nearest.c: blocks that were read before; NULL: none */
   struct vtab *next;          /* of the connection's tables */
 } vtab;
+
+/* Around all that runs SQL of ours. A view in place of a shadow table, a trigger on
+** the queue or a function in a generated column of the content table may lead that
+** SQL back to the table: it would reset statements that are running, or call itself
+** without end. So vtab_enter is an error (SQLITE_LOCKED) while the table is in use. */
+int vtab_enter(vtab *v);
+int vtab_leave(vtab *v, int rc); /* returns rc; only after a vtab_enter that succeeded */
 
 /* The prepared statement, reset and without bindings; or an error. */
 int vtab_statement(vtab *v, statement_id id, sqlite3_stmt **out);
@@ -261,6 +270,9 @@ int source_text(vtab *v, sqlite3_int64 row, joined_text *out, int *found);
 /* Sees that the content table is there and has the columns and the key it was
 ** declared with: an error that says what is wrong and shows the right form. */
 int source_check(vtab *v);
+/* The same where v->key is not the key any more, as after the content table was made
+** anew; a look at the schema in memory where it is. */
+int source_follow(vtab *v);
 
 /* For SQL: the qualified, quoted table of the texts; in it column i, that is c0,
 ** c1, … or its own name. */

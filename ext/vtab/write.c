@@ -66,6 +66,15 @@ static int check_hidden(vtab *v, sqlite3_value **argv) {
   return SQLITE_OK;
 }
 
+/* Steps a query of the table itself, while no statement of ours is running. */
+static int step_freely(vtab *v, sqlite3_stmt *s, int *is_row) {
+  vtab_leave(v, SQLITE_OK);
+  *is_row = sqlite3_step(s) == SQLITE_ROW;
+  int rc = sqlite3_reset(s);
+  int entered = vtab_enter(v);
+  return rc == SQLITE_OK ? entered : rc;
+}
+
 /* *same is 1 when what a query reads in a hidden column of `row` may be `value`.
 ** UPDATE … FROM gives back all columns of the row, the changed and the others. */
 static int is_stored(vtab *v, sqlite3_int64 row, int hidden, sqlite3_value *value, int *same) {
@@ -79,9 +88,8 @@ static int is_stored(vtab *v, sqlite3_int64 row, int hidden, sqlite3_value *valu
   int rc = sqlite3_prepare_v2(v->db, sql, -1, &s, NULL);
   sqlite3_free(sql);
   if (rc == SQLITE_OK) rc = sqlite3_bind_value(s, 1, value);
-  if (rc == SQLITE_OK) *same = sqlite3_step(s) == SQLITE_ROW;
-  int end = sqlite3_finalize(s);
-  if (rc == SQLITE_OK) rc = end;
+  if (rc == SQLITE_OK) rc = step_freely(v, s, same);
+  sqlite3_finalize(s);
   return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
 }
 
@@ -272,8 +280,7 @@ static int refuse_write(vtab *v) {
                    content, v->name, v->name);
 }
 
-int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_int64 *rowid) {
-  vtab *v = (vtab *)table;
+static int write_or_command(vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *rowid) {
   sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
   int command = is_command(v, argc, argv);
   int rc = config_check(v);
@@ -288,4 +295,10 @@ int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_in
   sqlite3_set_last_insert_rowid(v->db, last);
   if (command) *rowid = last;
   return rc;
+}
+
+int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_int64 *rowid) {
+  vtab *v = (vtab *)table;
+  int rc = vtab_enter(v);
+  return rc == SQLITE_OK ? vtab_leave(v, write_or_command(v, argc, argv, rowid)) : rc;
 }

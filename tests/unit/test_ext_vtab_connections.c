@@ -156,6 +156,24 @@ static void a_busy_commit_can_be_tried_again(void **state) {
   close_both(a, b);
 }
 
+/* The same where a MATCH refreshes in a transaction of its own: nothing is left of
+** that, no lock either. Inside a transaction, that stays. */
+static void a_match_that_cannot_commit_leaves_no_transaction(void **state) {
+  sqlite3 *a = make_database(*state, "delete"), *b = tabledb_open(*state);
+  assert_runs(a, "CREATE VIRTUAL TABLE auto USING bertsql(body, content='docs', auto=1)");
+  sqlite3_stmt *cursor = sqldb_prepare(b, "SELECT body FROM docs");
+  assert_int_equal(sqlite3_step(cursor), SQLITE_ROW);
+  assert_error(a, "SELECT rowid FROM auto WHERE auto MATCH 'x' AND k = 1", "database is locked");
+  assert_int_equal(sqlite3_get_autocommit(a), 1);
+  assert_int_equal(sqlite3_txn_state(a, "main"), SQLITE_TXN_NONE);
+  assert_answer(a, "BEGIN; SELECT count(*) FROM auto WHERE auto MATCH 'x' AND k = 1", "1");
+  assert_int_equal(sqlite3_get_autocommit(a), 0);
+  sqlite3_finalize(cursor);
+  assert_runs(a, "COMMIT");
+  assert_answer(b, "SELECT count(*) FROM auto WHERE embedding NOT NULL", "3");
+  close_both(a, b);
+}
+
 typedef struct writer {
   const char *path;
   int number, errors;
@@ -332,6 +350,7 @@ int main(void) {
       IN_FOLDER(a_reader_keeps_nothing_stale),
       IN_FOLDER(a_busy_database_is_an_error),
       IN_FOLDER(a_busy_commit_can_be_tried_again),
+      IN_FOLDER(a_match_that_cannot_commit_leaves_no_transaction),
       IN_FOLDER(two_writers_lose_nothing),
       IN_FOLDER(busy_timeout_is_waited_for),
       IN_FOLDER(read_only_databases_are_searched),

@@ -183,6 +183,41 @@ static void content_that_is_made_anew_is_followed(void **state) {
   assert_answer(*state, "SELECT count(*) FROM docs_emb WHERE docs_emb MATCH 'anew'", "2");
 }
 
+/* The first query after it, of either kind, knows the key by its new name. */
+static void a_renamed_key_is_followed(void **state) {
+  static const char match[] =
+      "SELECT rowid FROM docs_emb WHERE docs_emb MATCH 'a red apple' AND k = 1";
+  assert_answer(*state, match, "4");
+  assert_runs(*state, "ALTER TABLE docs RENAME COLUMN id TO number");
+  assert_answer(*state, match, "4");
+  assert_runs(*state, "ALTER TABLE docs RENAME COLUMN number TO key");
+  assert_answer(*state, "SELECT body FROM docs_emb WHERE rowid = 4", "a red apple");
+  assert_runs(*state,
+              "ALTER TABLE docs RENAME COLUMN key TO number; ALTER TABLE docs ADD COLUMN key");
+  assert_answer(*state, match, "4");
+  assert_runs(*state,
+              "ALTER TABLE docs RENAME COLUMN number TO id; ALTER TABLE docs DROP COLUMN key");
+}
+
+/* The type of a column is any text: it makes no columns of ours, and takes none. */
+static void types_are_only_types(void **state) {
+  static const char *const types[] = {"TEXT, more INTEGER", "TEXT); --",   "TEXT /*",
+                                      "\"\"TEXT\"\"",       "VARCHAR(10)", "x'y",
+                                      "PRIMARY KEY"};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    char *sql =
+        sqlite3_mprintf("CREATE TABLE typed(id INTEGER PRIMARY KEY, body \"%s\")", types[i]);
+    assert_runs(*state, sql);
+    sqlite3_free(sql);
+    assert_runs(*state, "CREATE VIRTUAL TABLE v USING bertsql(body, content='typed', auto=1);"
+                        "INSERT INTO typed(body) VALUES('time flies'), ('a red apple')");
+    assert_answer(*state, "SELECT count(*), sum(hidden) FROM pragma_table_xinfo('v')", "11|10");
+    assert_error(*state, "INSERT INTO v(body) VALUES('x')", "it takes its texts from typed");
+    assert_answer(*state, "SELECT body FROM v WHERE v MATCH 'time flies' AND k = 1", "time flies");
+    assert_runs(*state, "DROP TABLE v; DROP TABLE typed");
+  }
+}
+
 static void auto_refreshes_before_a_match(void **state) {
   assert_runs(*state, "CREATE VIRTUAL TABLE a USING bertsql(body, content='docs', auto=1)");
   assert_answer(*state, "SELECT rowid FROM a WHERE a MATCH 'a red apple' AND k = 1", "4");
@@ -207,6 +242,8 @@ int main(void) {
       WITH_DOCS(a_missing_trigger_is_made_up_for),
       WITH_DOCS(triggers_may_be_switched_off),
       WITH_DOCS(content_that_is_made_anew_is_followed),
+      WITH_DOCS(a_renamed_key_is_followed),
+      WITH_DOCS(types_are_only_types),
       WITH_DOCS(auto_refreshes_before_a_match),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
