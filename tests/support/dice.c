@@ -36,5 +36,9 @@ int dice_percent(dice *d, unsigned percent) {
 int dice_rounds(int usual, int few) {
   const char *asked = getenv("BERTSQL_ROUNDS");
   if (asked != NULL) return atoi(asked);
+  return dice_size(usual, few);
+}
+
+int dice_size(int usual, int few) {
   return getenv("BERTSQL_RUN") != NULL ? few : usual;
 }

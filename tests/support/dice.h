@@ -26,4 +26,8 @@ int dice_percent(dice *d, unsigned percent);
 ** times slower. */
 int dice_rounds(int usual, int few);
 
+/* `usual`, or `few` under valgrind: sizes and steps, of which BERTSQL_ROUNDS has
+** nothing to say. */
+int dice_size(int usual, int few);
+
 #endif

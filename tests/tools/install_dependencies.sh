@@ -1,10 +1,11 @@
 #!/bin/sh
-# install_dependencies.sh [test]: sees that everything the build and the demo
-# need is there, and the tests if asked, and installs what is not through apt-get.
+# install_dependencies.sh [test] [valgrind]: sees that everything the build and the
+# demo need is there, and the tests and valgrind if asked, and installs what is not
+# through apt-get.
 # Prints nothing when nothing is missing. Why each package is needed stands in
 # README.md.
 set -eu
-for_tests=${1:-}
+wanted=" $* "
 
 # A package, and a shell command that succeeds when what it brings is there.
 # Asking for the thing and not for the package lets other ways of installing
@@ -22,7 +23,7 @@ libxxhash-dev        header xxhash.h
 python3-pip          python3 -m pip --version || command -v pip3
 ca-certificates      test -e /etc/ssl/certs/ca-certificates.crt || test -e /etc/pki/tls/certs/ca-bundle.crt
 LIST
-  if [ -n "$for_tests" ]; then
+  case $wanted in *" test "*)
     cat <<'LIST'
 libcmocka-dev        header cmocka.h
 curl                 command -v curl
@@ -32,7 +33,12 @@ nodejs               command -v node
 npm                  command -v npm
 libxml2-utils        command -v xmllint
 LIST
-  fi
+    ;;
+  esac
+  case $wanted in *" valgrind "*)
+    echo "valgrind             command -v valgrind"
+    ;;
+  esac
 }
 
 # Is a header on the compiler's path or in a multiarch folder below it?

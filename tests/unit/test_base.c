@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "dice.h"
 #include "encoder/base/base.h"
 #include "faults.h"
 #include "scratch.h"
@@ -378,7 +379,7 @@ static uint64_t next_random(uint64_t *state) {
 static void test_decimal_random(void **state) {
   uint64_t random = 88172645463325252u;
   char text[100];
-  for (int i = 0; i < 200000; i++) {
+  for (int i = 0; i < dice_rounds(200000, 4000); i++) {
     double value;
     uint64_t bits = next_random(&random);
     memcpy(&value, &bits, sizeof value);
@@ -400,7 +401,7 @@ static void test_decimal_random(void **state) {
 static void test_decimal_halfway(void **state) {
   uint64_t random = 362436069;
   static char text[2000];
-  for (int i = 0; i < 3000; i++) {
+  for (int i = 0; i < dice_rounds(3000, 100); i++) {
     double value, above;
     uint64_t bits = next_random(&random) % ((uint64_t)0x7FE << 52);
     if (i % 3 == 0) bits = next_random(&random) % ((uint64_t)4 << 52); /* near or below normal */
@@ -496,7 +497,8 @@ static void test_team_sizes(void **state) {
   for (int threads = 1; threads <= MOST; threads++)
     assert_int_equal(play_team(threads, 20), threads);
   assert_int_equal(play_team(0, 20), team_cores() < MOST ? team_cores() : MOST);
-  for (int i = 0; i < 500; i++) assert_int_equal(play_team(2 + i % 3, 3), 2 + i % 3);
+  for (int i = 0; i < dice_rounds(500, 50); i++)
+    assert_int_equal(play_team(2 + i % 3, 3), 2 + i % 3);
 }
 
 /* Long enough for workers to sleep, between runs and at a barrier. */

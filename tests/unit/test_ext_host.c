@@ -24,6 +24,7 @@
 #define SQLITE_CORE 1
 #include <sqlite3ext.h>
 
+#include "dice.h"
 #include "sqldb.h"
 
 #define MODEL "models/all-MiniLM-L6-v2"
@@ -340,6 +341,10 @@ static void asking_disturbs_nothing(void **state) {
 
 enum { USERS = 8, CONNECTIONS = 25 };
 
+static int connections_each(void) {
+  return dice_size(CONNECTIONS, 4);
+}
+
 /* What one thread does: opens its connections, embeds on each, and leaves them
 ** open. */
 typedef struct connection_user {
@@ -349,7 +354,7 @@ typedef struct connection_user {
 
 static void *use_connections(void *user) {
   connection_user *u = user;
-  for (int i = 0; i < CONNECTIONS; i++) {
+  for (int i = 0; i < connections_each(); i++) {
     int rc = sqlite3_open(":memory:", &u->databases[i]);
     sqlite3 *db = u->databases[i];
     if (rc == SQLITE_OK) rc = sqldb_load(db, NULL, NULL);
@@ -389,8 +394,9 @@ static void two_hundred_connections_in_eight_threads_map_a_model_once(void **sta
   for (int i = 0; i < USERS; i++) pthread_join(threads[i], NULL);
   assert_int_equal(count_mappings("/model.safetensors", &private_kb), 1);
   assert_int_equal(private_kb, 0);
-  for (int i = 0; i < USERS * CONNECTIONS; i++)
-    assert_int_equal(sqlite3_close(users[i / CONNECTIONS].databases[i % CONNECTIONS]), SQLITE_OK);
+  for (int i = 0; i < USERS; i++)
+    for (int k = 0; k < connections_each(); k++)
+      assert_int_equal(sqlite3_close(users[i].databases[k]), SQLITE_OK);
   for (int i = 0; i < USERS; i++) assert_int_equal(users[i].failures, 0);
   assert_int_equal(count_mappings("/model.safetensors", &private_kb), 0);
 }
@@ -411,18 +417,18 @@ static void loading_and_unloading_does_not_grow(void **state) {
   sqlite3 *db = sqldb_open(NULL);
   sqlite3_int64 used = 0;
   long pages = 0;
-  int rounds = getenv("BERTSQL_RUN") != NULL ? 110 : 500; /* valgrind is 50 times slower */
+  int rounds = dice_size(500, 20);
   for (int i = 0; i < rounds; i++) {
     assert_answer(db, "SELECT bert_load('" MODEL "')", "all-MiniLM-L6-v2");
     assert_answer(db, "SELECT bert_unload('all-MiniLM-L6-v2')", "all-MiniLM-L6-v2");
-    if (i == 99) {
+    if (i == rounds / 5 - 1) {
       used = sqlite3_memory_used();
       pages = resident_pages();
     }
   }
   assert_int_equal(sqlite3_memory_used(), used);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  assert_true(resident_pages() < pages + 512); /* 2 MB of noise in 400 rounds */
+  assert_true(resident_pages() < pages + 512); /* 2 MB of noise */
 #else
   (void)pages; /* sanitizers keep what is freed */
 #endif

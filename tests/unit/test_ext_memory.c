@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "dice.h"
 #include "sqldb.h"
 
 #define MODEL "models/all-MiniLM-L6-v2"
@@ -89,10 +90,9 @@ static int run_with_fault(sqlite3 *db, const sweep *s, long k) {
   return rc == SQLITE_OK && failures == 0;
 }
 
-/* Each allocation fails in turn; of those of long statements only every 16th
-** under valgrind (BERTSQL_RUN), which is 50 times slower. */
+/* Each allocation fails in turn; under valgrind some, of long statements few. */
 static void sweep_statement(sqlite3 *db, const sweep *s) {
-  long step = s->after != NULL && getenv("BERTSQL_RUN") != NULL ? 16 : 1;
+  long step = dice_size(1, s->after != NULL ? 48 : 4);
   char *expected = sqldb_answer(db, s->sql, NULL);
   assert_non_null(expected);
   if (s->after != NULL) assert_runs(db, s->after);
@@ -200,7 +200,7 @@ static void every_allocation_of_the_extension_may_fail(void **state) {
   long before = blocks;
   for (persistent = 0; persistent <= 1; persistent++) {
     failures = 1;
-    for (long k = 1; failures > 0; k++) {
+    for (long k = 1; failures > 0; k += dice_size(1, 25)) {
       sqlite3 *db;
       assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
       failures = 0;

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "dice.h"
 #include "sqldb.h"
 #include "vectors.h"
 
@@ -135,7 +136,7 @@ static void test_queries(void **state) {
     assert_null(strstr(expected, "ERROR"));
     sqldb_close(db);
     sqlite3_int64 before = sqlite3_memory_used();
-    long step = getenv("BERTSQL_RUN") != NULL ? 16 : 1;
+    long step = dice_size(1, 48);
     for (persistent = 0; persistent <= 1; persistent++)
       for (long k = 1; !run_with_fault(queries[i], expected, k); k += step)
         assert_in_range(k, 0, 100000);

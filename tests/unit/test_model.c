@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../support/dice.h"
 #include "../support/golden.h"
 
 #define TINY "tests/golden/families/bert-mean"
@@ -138,12 +139,12 @@ static void check_batches_equal_alone(const char *set) {
   bert_embed_result results[BATCH], result;
   bert_error error = {BERT_OK, ""};
   unsigned seed = 7;
-  int cut = 0;
-  for (int i = 0; i < BATCH; i++) texts[i] = text_of(make_text(&seed));
-  for (int threads = 1; threads <= 4; threads++) {
+  int cut = 0, count = dice_size(BATCH, 24);
+  for (int i = 0; i < count; i++) texts[i] = text_of(make_text(&seed));
+  for (int threads = 1; threads <= 4; threads += dice_size(1, 3)) {
     bert_encoder_set_threads(encoder, threads);
-    assert_ok(bert_embed(encoder, texts, BATCH, NULL, together, results, &error), &error);
-    for (int i = 0; i < BATCH; i++) {
+    assert_ok(bert_embed(encoder, texts, (size_t)count, NULL, together, results, &error), &error);
+    for (int i = 0; i < count; i++) {
       assert_ok(bert_embed(encoder, &texts[i], 1, NULL, alone, &result, &error), &error);
       assert_close("alone and in a batch", alone, together + i * 32, 32, 5e-7, NULL);
       /* Where our own kernels do the products, to the bit. */
@@ -156,7 +157,7 @@ static void check_batches_equal_alone(const char *set) {
     }
   }
   assert_true(cut > 0);
-  for (int i = 0; i < BATCH; i++) free((char *)(uintptr_t)texts[i].data);
+  for (int i = 0; i < count; i++) free((char *)(uintptr_t)texts[i].data);
   bert_encoder_free(encoder);
   bert_close(model);
 }
@@ -467,7 +468,7 @@ enum { USERS = 8, ROUNDS = 25 };
 static void *use_model(void *user) {
   const float *expected = user; /* [32] */
   float out[32];                /* [32] */
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < dice_rounds(ROUNDS, 4); i++) {
     bert_error error = {BERT_OK, ""};
     bert_model *model = NULL;
     bert_encoder *encoder = NULL;
@@ -526,7 +527,7 @@ static void chunks_cover_a_text(void **state) {
   (void)state;
   tiny t = open_tiny(TINY);
   unsigned seed = 3;
-  for (int round = 0; round < 40; round++) {
+  for (int round = 0; round < dice_rounds(40, 10); round++) {
     char *string = make_text(&seed);
     bert_text text = text_of(string);
     bert_error error = {BERT_OK, ""};

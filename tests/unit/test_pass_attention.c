@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../support/dice.h"
 #include "../support/faults.h"
 #include "../support/golden.h"
 #include "../support/scratch.h"
@@ -111,7 +112,7 @@ static void weights_in_double(const seen *s, int layer, int head, double tempera
 
 /* Every range of rows has the bits of the whole, and the whole those of the pass. */
 static void check_ranges(const char *set) {
-  seen s = look_at(MINILM_DIRECTORY, long_text, NULL, 0);
+  seen s = look_at(MINILM_DIRECTORY, long_text, NULL, dice_size(0, 66));
   bert_error error = {BERT_OK, ""};
   float *all = matrix(s.n, s.n), *part = matrix(s.n, s.n), *scores = matrix(s.n, s.n);
   assert_true(s.n > 64 && s.n < 128);
@@ -258,7 +259,8 @@ static void check_norms(const seen *s, const char *directory, int layer, int hea
 
 static void check_value_norms(const char *set) {
   double worst = 0;
-  seen real = look_at(MINILM_DIRECTORY, long_text, NULL, 0), tiny = look_at(TINY, "time", NULL, 0);
+  seen real = look_at(MINILM_DIRECTORY, long_text, NULL, dice_size(0, 12));
+  seen tiny = look_at(TINY, "time", NULL, 0);
   for (int head = 0; head < real.heads; head++)
     check_norms(&real, MINILM_DIRECTORY, head % real.layers, head, &worst);
   for (int layer = 0; layer < tiny.layers; layer++)

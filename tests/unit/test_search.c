@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "dice.h"
 #include "encoder/kernels/kernels.h"
 #include "encoder/search/search.h"
 #include "faults.h"
@@ -146,6 +147,7 @@ static void fail_bound(search_metric metric, size_t dim, size_t query, size_t i,
 /* Scans with every set and sees that the bounds are below and the same. */
 static void check_query(search_metric metric, const float *q, const float *x, size_t count,
                         size_t dim, const search_block *view, size_t number) {
+  const char *before = kernels_current()->name;
   search_query *query;
   bert_error error = {BERT_OK, ""};
   float *bounds = take(count * sizeof *bounds), *first = take(count * sizeof *first);
@@ -164,7 +166,7 @@ static void check_query(search_metric metric, const float *q, const float *x, si
     if (compared++ > 0) assert_memory_equal(bounds, first, count * sizeof *bounds);
     memcpy(first, bounds, count * sizeof *bounds);
   }
-  kernels_choose(NULL);
+  kernels_choose(before);
   search_query_free(query);
   free(bounds);
   free(first);
@@ -193,15 +195,16 @@ static void check_dim(size_t dim, size_t repeat) {
 }
 
 static void bounds_are_never_above(void **state) {
-  for (size_t dim = 1; dim <= 1100; dim += dim < 70 ? 1 : 37) check_dim(dim, 2);
-  check_dim(384, 8);
-  check_dim(768, 4);
+  size_t few = (size_t)dice_size(1, 9); /* fewer sizes under valgrind */
+  for (size_t dim = 1; dim <= 1100; dim += few * (dim < 70 ? 1 : 37)) check_dim(dim, 2);
+  check_dim(384, (size_t)dice_size(8, 1));
+  check_dim(768, (size_t)dice_size(4, 1));
 }
 
 /* Few codes are left for a query where many products are summed. */
 static void bounds_of_long_vectors(void **state) {
   check_dim(4096, 2);
-  check_dim(70001, 1);
+  check_dim((size_t)dice_size(70001, 9001), 1);
 }
 
 /* What was lost lies along the query, so that the product is as large as the bound
@@ -210,7 +213,7 @@ static void bounds_of_long_vectors(void **state) {
 static void the_last_bit_is_on_the_safe_side(void **state) {
   enum { DIM = 65, CASES = 2000 };
   float q[DIM], x[DIM];
-  for (int i = 0; i < CASES; i++) {
+  for (int i = 0; i < dice_rounds(CASES, 100); i++) {
     double rest = 29.0 / 64 + 1e-4 * uniform();
     int sum = 0; /* of q[j] codes[j]; with the rests it comes to nearly 0 */
     for (int j = 0; j < DIM; j++) {
@@ -352,7 +355,7 @@ static void hostile_entries_harm_nothing(void **state) {
   unsigned char *room = take(size + 1), *block = room + 1;
   float q[DIM], bounds[COUNT];
   for (size_t j = 0; j < DIM; j++) q[j] = (float)(1e38 * uniform());
-  for (int round = 0; round < 200; round++) {
+  for (int round = 0; round < dice_rounds(200, 10); round++) {
     for (uint64_t i = 0; i < size; i++) block[i] = (unsigned char)(128 + 128 * uniform());
     if (round % 4 == 0) memset(block + size - COUNT * DIM, 0x80, COUNT * DIM);
     search_metric metric = metrics[round % METRICS];
@@ -540,6 +543,7 @@ static void compare_search(collection *c, search_metric metric, const float *q, 
 }
 
 static void search_is_a_plain_scan(void **state) {
+  const char *before = kernels_current()->name;
   enum { QUERIES = 10 };
   collection *c = take(sizeof *c);
   collection_fill(c);
@@ -548,7 +552,7 @@ static void search_is_a_plain_scan(void **state) {
     collection_pack(c, metrics[m]);
     for (const kernels *const *set = kernels_all(); *set != NULL; set++) {
       if (!kernels_choose((*set)->name)) continue;
-      for (size_t number = 0; number < QUERIES; number++, runs += 2) {
+      for (int number = 0; number < dice_rounds(QUERIES, 2); number++, runs += 2) {
         float q[WIDTH];
         for (size_t j = 0; j < WIDTH; j++)
           q[j] = (float)normal() * (number % 2 ? 0.3f : 1) + (number % 2 ? c->x[j] : 0);
@@ -564,7 +568,7 @@ static void search_is_a_plain_scan(void **state) {
     assert_true(mean < VECTORS / 20.0);
     collection_unpack(c);
   }
-  kernels_choose(NULL);
+  kernels_choose(before);
   free(c);
 }
 
