@@ -92,7 +92,7 @@ static int run_with_fault(sqlite3 *db, const sweep *s, long k) {
 
 /* Each allocation fails in turn; under valgrind some, of long statements few. */
 static void sweep_statement(sqlite3 *db, const sweep *s) {
-  long step = dice_size(1, s->after != NULL ? 48 : 4);
+  long step = dice_size(1, s->after != NULL ? 97 : 31);
   char *expected = sqldb_answer(db, s->sql, NULL);
   assert_non_null(expected);
   if (s->after != NULL) assert_runs(db, s->after);
