@@ -31,7 +31,7 @@ acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b  tokenizer_conf
 SUMS
 }
 
-source tests/tools/pip.sh
+source "$(dirname "${BASH_SOURCE[0]}")/pip.sh"
 
 # Points models/default at the model, unless it leads somewhere already.
 link_default() {

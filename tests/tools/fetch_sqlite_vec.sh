@@ -11,7 +11,7 @@ die() {
   printf 'sqlite-vec: %s\n' "$*" >&2
   exit 1
 }
-source tests/tools/pip.sh
+source "$(dirname "${BASH_SOURCE[0]}")/pip.sh"
 
 # sha256 of the wheels, by what `uname -m` says.
 checksum() {
