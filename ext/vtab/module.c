@@ -275,6 +275,8 @@ static const module_with_integrity table_module = {
 };
 
 int vtab_register(connection *c) {
+  int rc = whole_register(connection_db(c));
+  if (rc != SQLITE_OK) return rc;
   return sqlite3_create_module_v2(connection_db(c), "bertsql", &table_module.module,
                                   connection_hold(c), connection_drop);
 }

@@ -86,18 +86,23 @@ static void take_back(vtab *v, int began, sqlite3_stmt *writer) {
   sqlite3_reset(writer);
 }
 
+static int refresh_promised(vtab *v, void *argument) {
+  (void)argument;
+  return v->declared.content == NULL ? refresh_queue(v) : refresh_run(v, 0);
+}
+
 /* Inside a statement that only reads, each statement of ours would be committed
-** by itself; a savepoint keeps them together. Inside one that writes SQLite
-** refuses savepoints with SQLITE_BUSY, and takes back what it did by itself. */
+** by itself; a savepoint keeps them together, and takes no lock before something is
+** written. Inside a statement that writes SQLite refuses savepoints with SQLITE_BUSY. */
 static int refresh_together(vtab *v, sqlite3_stmt *writer) {
   int began = sqlite3_get_autocommit(v->db);
   int rc = sqlite3_exec(v->db, "SAVEPOINT " SAVEPOINT_NAME, NULL, NULL, NULL);
-  int saved = rc == SQLITE_OK;
-  if (!saved && (rc & 0xff) != SQLITE_BUSY) return vtab_fail_sqlite(v, rc);
-  rc = v->declared.content == NULL ? refresh_queue(v) : refresh_run(v, 0);
-  if (saved && rc == SQLITE_OK)
+  if ((rc & 0xff) == SQLITE_BUSY) return vtab_whole(v, refresh_promised, NULL);
+  if (rc != SQLITE_OK) return vtab_fail_sqlite(v, rc);
+  rc = refresh_promised(v, NULL);
+  if (rc == SQLITE_OK)
     rc = vtab_fail_sqlite(v, sqlite3_exec(v->db, "RELEASE " SAVEPOINT_NAME, NULL, NULL, NULL));
-  if (saved && rc != SQLITE_OK) take_back(v, began, writer);
+  if (rc != SQLITE_OK) take_back(v, began, writer);
   return rc;
 }
 

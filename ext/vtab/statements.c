@@ -39,6 +39,7 @@ static const char *const sql_of[STATEMENT_COUNT] = {
     [QUEUE_ROWS] = "SELECT DISTINCT row FROM @queue WHERE row > ?1 ORDER BY row",
     [QUEUE_DELETE] = "DELETE FROM @queue WHERE row = ?1",
     [QUEUE_CLEAR] = "DELETE FROM @queue",
+    [WHOLE] = "INSERT INTO @config(key, value) SELECT '', 0 WHERE " WHOLE_FUNCTION "(?1)",
 };
 
 /* ---- Putting names in -------------------------------------------------- */
@@ -144,6 +145,7 @@ int vtab_statement(vtab *v, statement_id id, sqlite3_stmt **out) {
 
 void vtab_finalize(vtab *v) {
   for (int i = 0; i < STATEMENT_COUNT; i++) {
+    if (v->statements[i] != NULL && sqlite3_stmt_busy(v->statements[i])) continue;
     sqlite3_finalize(v->statements[i]);
     v->statements[i] = NULL;
   }

@@ -7,6 +7,7 @@
 **   shadow.c        makes, drops and renames shadow tables, queue and triggers
 **   errors.c        errors of SQLite and of the encoder as errors of the table
 **   statements.c    the prepared statements of a table
+**   whole.c         work that is done whole or not at all
 **   config.c        the table's own record: format, hash, model
 **   model.c         the model a table embeds with, held to what config says
 **   source.c        the texts: where they are read from, and their hash
@@ -149,6 +150,7 @@ typedef enum statement_id {
   QUEUE_ROWS,     /* (row) -> the rows above it, each once, in order */
   QUEUE_DELETE,   /* (row): all entries of a row */
   QUEUE_CLEAR,
+  WHOLE, /* (pointer): of whole.c, which alone has other statements run inside it */
   STATEMENT_COUNT
 } statement_id;
 
@@ -182,7 +184,7 @@ int vtab_leave(vtab *v, int rc); /* returns rc; only after a vtab_enter that suc
 
 /* The prepared statement, reset and without bindings; or an error. */
 int vtab_statement(vtab *v, statement_id id, sqlite3_stmt **out);
-void vtab_finalize(vtab *v); /* all of them; they come back when needed */
+void vtab_finalize(vtab *v); /* all that are not running; they come back when needed */
 
 /* Runs a statement that gives no rows, and resets it. */
 int vtab_run(vtab *v, sqlite3_stmt *s);
@@ -194,6 +196,16 @@ int vtab_prepare(vtab *v, sqlite3_stmt **out, const char *sql, const char *more)
 
 /* Runs SQL that is made from a format, for changes of the schema. */
 int vtab_execute(vtab *v, const char *format, ...);
+
+/* ---- whole.c ------------------------------------------------------------ */
+
+#define WHOLE_FUNCTION "whole_of_bertsql"
+int whole_register(sqlite3 *db);
+
+/* Does work that writes, inside a statement that is running, and takes back what it
+** wrote if it fails. Returns what the work did. */
+typedef int vtab_work(vtab *v, void *argument);
+int vtab_whole(vtab *v, vtab_work *work, void *argument);
 
 /* ---- errors.c ---------------------------------------------------------- */
 

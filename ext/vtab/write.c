@@ -280,10 +280,19 @@ static int refuse_write(vtab *v) {
                    content, v->name, v->name);
 }
 
-static int write_or_command(vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *rowid) {
-  sqlite3_int64 last = sqlite3_last_insert_rowid(v->db);
-  int command = is_command(v, argc, argv);
-  int rc = config_check(v);
+/* What xUpdate was called with. */
+typedef struct update {
+  int argc;
+  sqlite3_value **argv;
+  sqlite3_int64 *rowid;
+} update;
+
+static int write_or_command(vtab *v, void *argument) {
+  const update *u = argument;
+  int argc = u->argc;
+  sqlite3_value **argv = u->argv;
+  sqlite3_int64 *rowid = u->rowid, last = sqlite3_last_insert_rowid(v->db);
+  int command = is_command(v, argc, argv), rc = SQLITE_OK;
   if (rc == SQLITE_OK && command) rc = check_command(v, argc, argv);
   if (rc == SQLITE_OK && command)
     rc = command_run(v, hidden_value(v, argv, HIDDEN_TABLE), hidden_value(v, argv, HIDDEN_K));
@@ -299,6 +308,9 @@ static int write_or_command(vtab *v, int argc, sqlite3_value **argv, sqlite3_int
 
 int write_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_int64 *rowid) {
   vtab *v = (vtab *)table;
+  update u = {argc, argv, rowid};
   int rc = vtab_enter(v);
-  return rc == SQLITE_OK ? vtab_leave(v, write_or_command(v, argc, argv, rowid)) : rc;
+  if (rc != SQLITE_OK) return rc;
+  rc = config_check(v);
+  return vtab_leave(v, rc == SQLITE_OK ? vtab_whole(v, write_or_command, &u) : rc);
 }

@@ -333,6 +333,55 @@ static void returning_is_what_sqlite_makes_it(void **state) {
   assert_error(*state, "DELETE FROM notes RETURNING body", "DELETE RETURNING is not");
 }
 
+/* SQLite begins no savepoint for a statement that writes one row, and that a MATCH
+** refreshes it does not know. What fails in the middle leaves nothing all the same. */
+static void a_failed_statement_leaves_nothing_in_a_transaction(void **state) {
+  static const char *const statements[] = {
+      "INSERT INTO d(d) VALUES('refresh')",
+      "INSERT OR FAIL INTO d(d) VALUES('refresh')",
+      "INSERT INTO d(d) VALUES('rebuild')",
+      "SELECT rowid FROM d WHERE d MATCH 'x'",
+      "INSERT INTO other VALUES((SELECT rowid FROM d WHERE d MATCH 'x' AND k = 1))",
+      "INSERT INTO other SELECT rowid FROM d WHERE d MATCH 'x'",
+      "DELETE FROM other WHERE a = (SELECT rowid FROM d WHERE d MATCH 'x' AND k = 1)",
+      "INSERT INTO n(body) VALUES('stop')",
+      "UPDATE n SET body = 'stop' WHERE rowid = 1",
+      "UPDATE n SET rowid = 7 WHERE rowid = 1",
+      "DELETE FROM n WHERE rowid = 2"};
+  static const char stored[] =
+      "SELECT (SELECT count(*) FROM d_rows), (SELECT count(*) FROM d_vectors), (SELECT count(*) "
+      "FROM n_content), (SELECT count(*) FROM n_queue), (SELECT sum(id) FROM n_vectors), (SELECT "
+      "group_concat(c0) FROM n_content), (SELECT count(*) FROM other)";
+  sqlite3 *db = tabledb_open(NULL);
+  assert_runs(db,
+              "CREATE TABLE docs(id INTEGER PRIMARY KEY, body); CREATE TABLE other(a);"
+              "INSERT INTO docs(body) VALUES('a'), ('b'), ('c'); INSERT INTO other VALUES(1);"
+              "CREATE VIRTUAL TABLE d USING bertsql(body, content='docs', auto=1);"
+              "CREATE VIRTUAL TABLE n USING bertsql(body);"
+              "INSERT INTO n(body) VALUES('one'), ('two');"
+              "CREATE TRIGGER s1 BEFORE INSERT ON d_rows WHEN new.row = 3 BEGIN SELECT "
+              "  RAISE(ABORT, 'stopped'); END;"
+              "CREATE TRIGGER s2 BEFORE INSERT ON n_queue BEGIN SELECT RAISE(ABORT, 'stopped'); "
+              "  END;"
+              "CREATE TRIGGER s3 BEFORE DELETE ON n_rows BEGIN SELECT RAISE(ABORT, 'stopped'); "
+              "  END; BEGIN; INSERT INTO docs(body) VALUES('d')");
+  for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
+    assert_error(db, statements[i], "stopped");
+    assert_answer(db, stored, "0|0|2|0|3|one,two|1");
+    assert_int_equal(sqlite3_get_autocommit(db), 0);
+  }
+  assert_runs(db, "COMMIT");
+  assert_answer(db, stored, "0|0|2|0|3|one,two|1");
+  assert_runs(db,
+              "DROP TRIGGER s1; DROP TRIGGER s2; DROP TRIGGER s3;"
+              "INSERT INTO d(d) VALUES('refresh'); UPDATE n SET body = 'three' WHERE rowid = 1");
+  assert_finds_itself(db, "d", "docs", "id", "body");
+  assert_sound(db, "d");
+  assert_sound(db, "n");
+  assert_error(db, "SELECT whole_of_bertsql(1)", "is for bertsql's own statements");
+  sqldb_close(db);
+}
+
 int main(void) {
 #define WITH_TABLES(f) cmocka_unit_test_setup_teardown(f, open_tables, close_tables)
   const struct CMUnitTest tests[] = {
@@ -348,6 +397,7 @@ int main(void) {
       WITH_TABLES(a_rename_that_a_view_forbids),
       WITH_TABLES(a_query_meets_a_rollback),
       WITH_TABLES(a_failed_insert_of_many_leaves_nothing),
+      cmocka_unit_test(a_failed_statement_leaves_nothing_in_a_transaction),
       WITH_TABLES(wrong_writes_are_errors),
       WITH_TABLES(insert_or_ignore),
       WITH_TABLES(insert_or_replace),
