@@ -103,7 +103,7 @@ static void a_renamed_content_table_is_an_error(void **state) {
   assert_runs(db, "ALTER TABLE docs RENAME TO papers");
   assert_error(db, REFRESH,
                "docs_emb: there is no content table docs in main; if it was renamed, "
-               "rename it back with ALTER TABLE … RENAME TO docs");
+               "rename it back with ALTER TABLE … RENAME TO \"docs\"");
   assert_answer(db,
                 "SELECT pending, last_error LIKE '%no content table docs%' FROM bert_status "
                 "WHERE name = 'docs_emb'",
@@ -123,7 +123,7 @@ static void a_renamed_column_of_content_is_an_error(void **state) {
   assert_runs(db, REFRESH "; ALTER TABLE docs RENAME COLUMN body TO text");
   assert_error(db, REFRESH,
                "docs_emb: content table docs has no column body; name columns that it "
-               "has, or rename it back: ALTER TABLE docs RENAME COLUMN … TO body");
+               "has, or rename it back: ALTER TABLE \"docs\" RENAME COLUMN … TO \"body\"");
   assert_runs(db, "UPDATE docs SET text = 'b' WHERE id = 2");
   assert_runs(db, "ALTER TABLE docs RENAME COLUMN text TO body; ALTER TABLE docs RENAME COLUMN id "
                   "TO nr; UPDATE docs SET body = 'c' WHERE nr = 3; ALTER TABLE docs ADD COLUMN z;"
@@ -277,7 +277,7 @@ static void a_table_lives_in_an_attached_database(void **state) {
 static void a_temp_table_works(void **state) {
   sqlite3 *db = open_docs(state, "");
   assert_error(db, "CREATE VIRTUAL TABLE temp.t USING bertsql(body, content='docs')",
-               "there is no content table docs in temp");
+               "there is no table docs in temp");
   assert_runs(db, "CREATE VIRTUAL TABLE temp.notes USING bertsql(body, model='tiny');"
                   "INSERT INTO temp.notes(body) VALUES('mine')");
   assert_answer(db, "SELECT body FROM notes WHERE notes MATCH 'time flies' AND k = 5", "mine");
