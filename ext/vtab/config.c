@@ -135,9 +135,13 @@ int config_open(vtab *v) {
 }
 
 /* The length of vectors is read each time: another process may have made them
-** anew with another model, and a rollback may have taken that back. */
+** anew with another model, and a rollback may have taken that back. So may have been
+** what a table was refused for. */
 int config_check(vtab *v) {
-  int rc = v->refused == NULL ? read_dim(v) : SQLITE_OK;
+  int was_refused = v->refused != NULL;
+  sqlite3_free(v->refused);
+  v->refused = NULL;
+  int rc = was_refused ? config_open(v) : read_dim(v);
   if (rc != SQLITE_OK || v->refused == NULL) return rc;
   return vtab_fail(v, SQLITE_ERROR, "%s", v->refused);
 }

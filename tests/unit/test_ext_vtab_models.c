@@ -251,6 +251,24 @@ static void a_newer_format_is_refused(void **state) {
   sqldb_close(db);
 }
 
+/* What is wrong is looked at anew each time: it may have been put right since. */
+static void a_record_put_right_is_trusted_again(void **state) {
+  make_database(*state);
+  sqlite3 *db = tabledb_open(*state);
+  assert_runs(db, "BEGIN; UPDATE docs_emb_config SET value = 0 WHERE key = 'dim'");
+  assert_error(db, NEAREST("a red apple"), "does not say how long vectors are");
+  assert_runs(db, "ROLLBACK");
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_runs(db, "UPDATE docs_emb_config SET value = 2 WHERE key = 'format'");
+  sqldb_close(db);
+  db = tabledb_open(*state);
+  assert_error(db, NEAREST("a red apple"), "later bertsql");
+  assert_runs(db, "UPDATE docs_emb_config SET value = 1 WHERE key = 'format'");
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_sound(db, "docs_emb");
+  sqldb_close(db);
+}
+
 static void a_record_without_a_model_asks_for_rebuild(void **state) {
   make_database(*state);
   sqlite3 *db = tabledb_open(*state);
@@ -275,6 +293,7 @@ int main(void) {
       IN_FOLDER(a_changed_model_is_another_one),
       IN_FOLDER(prompts_are_those_of_the_role),
       IN_FOLDER(a_newer_format_is_refused),
+      IN_FOLDER(a_record_put_right_is_trusted_again),
       IN_FOLDER(a_record_without_a_model_asks_for_rebuild),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
