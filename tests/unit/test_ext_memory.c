@@ -92,12 +92,12 @@ static int run_with_fault(sqlite3 *db, const sweep *s, long k) {
 
 /* Each allocation fails in turn; under valgrind some, of long statements few. */
 static void sweep_statement(sqlite3 *db, const sweep *s) {
-  long step = dice_size(1, s->after != NULL ? 97 : 31);
+  long step = dice_size(1, s->after != NULL ? 149 : 61);
   char *expected = sqldb_answer(db, s->sql, NULL);
   assert_non_null(expected);
   if (s->after != NULL) assert_runs(db, s->after);
   for (persistent = 0; persistent <= 1; persistent++) {
-    for (long k = 1; !run_with_fault(db, s, k); k += step)
+    for (long k = 1 + persistent * step / 9; !run_with_fault(db, s, k); k += step)
       if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
     if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
     assert_answer(db, s->sql, expected);

@@ -370,7 +370,7 @@ static void corrupt_once(int number) {
 
 static void corrupted_tables_are_no_danger(void **state) {
   (void)state;
-  int rounds = dice_rounds(CORRUPTIONS, 40);
+  int rounds = dice_rounds(CORRUPTIONS, 20);
   now.seed = dice_seed(1);
   signal(SIGALRM, say_what);
   for (int i = 0; i < TABLES; i++) make_table(&tables[i]);

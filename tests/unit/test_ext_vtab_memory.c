@@ -108,7 +108,7 @@ static expectation expect(sqlite3 *db, const sweep *s) {
 ** alone than with all that follow. Under valgrind, which is much slower, fewer. */
 static void sweep_allocations(sqlite3 *db, const sweep *s, long most) {
   expectation e = expect(db, s);
-  long step = e.requests / (most / dice_size(1, 25)) + 1;
+  long step = e.requests / (most / dice_size(1, 60)) + 1;
   for (int persistent = 0; persistent <= 1; persistent++)
     for (long k = 1 + persistent * (step / 2); k <= e.requests + 1; k += step)
       attempt(db, s, &e, k, persistent);

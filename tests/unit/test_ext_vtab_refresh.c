@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "checkpoint.h"
+#include "dice.h"
 #include "scratch.h"
 #include "sqldb.h"
 
@@ -364,7 +365,9 @@ static void test_chunks_of_a_long_text(void **state) {
        "SELECT replace(hex(zeroblob(110000)), '00', 'ab,') || (SELECT group_concat('word' "
        "|| i, ' ') FROM "
        "n)"}};
-  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+  /* Under valgrind only the one that has the fewest tokens. */
+  enum { TEXTS = sizeof texts / sizeof texts[0] };
+  for (int i = dice_size(0, 2); i < TEXTS; i += dice_size(1, TEXTS)) {
     const struct long_text *t = &texts[i];
     char sql[900];
     sqlite3 *db = open_small(NULL);
