@@ -59,7 +59,6 @@ SELECT bert_set(NULL, 1);
 SELECT bert_set('threads', -1);
 SELECT bert_set('threads', 'many');
 SELECT bert_set('progress', 2);
-SELECT bert_set('kernels', 'abacus');
 
 SELECT * FROM bert_tokens;
 SELECT * FROM bert_tokens('a', '{"colour": 1}');
