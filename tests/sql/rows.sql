@@ -18,7 +18,7 @@ SELECT count(*), count(emb) FROM docs;
 INSERT INTO docs(body, emb) SELECT 'copy of ' || key, embedding FROM bert_embed_rows('SELECT id, body FROM docs');
 SELECT count(*) FROM docs;
 -- More rows than one batch.
-WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 700)
+WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 250)
 INSERT INTO docs(body) SELECT 'number ' || i FROM n;
 SELECT count(*), count(DISTINCT embedding), min(key = (SELECT id FROM docs WHERE id = key))
   FROM bert_embed_rows('SELECT id, body FROM docs WHERE body LIKE ''number %''');

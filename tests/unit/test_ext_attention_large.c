@@ -83,7 +83,7 @@ static void the_model_is_what_it_should_be(void **state) {
       "1|1");
   /* Heads of random weights, no two alike, and not flat. */
   assert_answer(db,
-                "SELECT count(DISTINCT round(entropy, 8)), avg(entropy_norm) < 0.99 FROM "
+                "SELECT count(DISTINCT round(entropy, 10)), avg(entropy_norm) < 0.99 FROM "
                 "attn_heads(" TEXT ", " OPTIONS ")",
                 "144|1");
 }
