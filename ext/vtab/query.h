@@ -1,5 +1,5 @@
 /*
-** query.h: what the files that answer a query share: plan.c, cursor.c, scan.c,
+** query.h: what the files that answer a query share: plan.c, cursor.c, plain_scan.c,
 ** hits.c, nearest.c and blocks.c. Everything else needs only vtab.h.
 */
 #ifndef BERTSQL_QUERY_H
@@ -42,7 +42,7 @@ typedef struct cursor {
   int vector_is_by_id;             /* 1: `vector` looks for an id; 0: for a row's first */
   int content_is_at, vector_is_at; /* 1: has been stepped for this row */
 
-  sqlite3_stmt *scan; /* scan.c */
+  sqlite3_stmt *scan; /* plain_scan.c */
   int scan_has_content;
 
   /* hits.c */
@@ -64,7 +64,7 @@ typedef struct cursor {
   sqlite3_int64 kept_k, kept_row;
 } cursor;
 
-/* ---- scan.c ------------------------------------------------------------ */
+/* ---- plain_scan.c ------------------------------------------------------ */
 
 /* Starts a plain scan, before its first row; and goes to the next. */
 int scan_start(cursor *c, int plan, const plan_term *terms, int count);

@@ -8,7 +8,7 @@
 **   errors.c        errors of SQLite and of the encoder as errors of the table
 **   statements.c    the prepared statements of a table
 **   whole.c         work that is done whole or not at all
-**   config.c        the table's own record: format, hash, model
+**   record.c        the table's own record: format, hash, model
 **   model.c         the model a table embeds with, held to what config says
 **   source.c        the texts: where they are read from, and their hash
 **   store.c         vectors of a row: written, replaced, deleted, read
@@ -23,7 +23,7 @@
 **   check.c         integrity-check, xIntegrity
 **   plan.c          xBestIndex: what a query asks for, as a string
 **   cursor.c        xFilter, xNext, xColumn (query.h: what these six share)
-**   scan.c          a plain scan; rows that fulfil a query's other conditions
+**   plain_scan.c    a plain scan; rows that fulfil a query's other conditions
 **   hits.c          MATCH: the query vector, k, the refresh before
 **   rowset.c        a set of rows
 **   nearest.c       vectors in order of distance, one at a time
@@ -229,7 +229,7 @@ int shadow_make_triggers(vtab *v); /* anew, whatever of them is there */
 /* *whole is 1 when all triggers are there. */
 int shadow_check_triggers(vtab *v, int *whole);
 
-/* ---- config.c ---------------------------------------------------------- */
+/* ---- record.c ---------------------------------------------------------- */
 
 /* At creation: writes format and hash. */
 int config_begin(vtab *v);

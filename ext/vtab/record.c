@@ -1,5 +1,5 @@
 /*
-** config.c: the record that a table keeps of itself.
+** record.c: the record that a table keeps of itself.
 */
 #include "vtab.h"
 

@@ -1,5 +1,5 @@
 /*
-** scan.c: reads the source: row by row for a plain scan, or the numbers of the
+** plain_scan.c: reads the source: row by row for a plain scan, or the numbers of the
 ** rows that fulfil a query's conditions.
 **
 ** A condition on the virtual table, "column op value", is run as a condition on
