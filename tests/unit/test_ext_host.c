@@ -301,7 +301,8 @@ static void embedding_can_be_interrupted(void **state) {
   sqlite3_stmt *statement;
   pthread_t thread;
   alarm_clock alarm = {sqldb_open(NULL), 0};
-  assert_runs(alarm.db, "SELECT bert_set('threads', 1), bert_set('kernels', 'scalar')");
+  assert_runs(alarm.db, "CREATE TABLE before AS SELECT bert_info() ->> 'kernels' AS kernels;"
+                        "SELECT bert_set('threads', 1), bert_set('kernels', 'scalar')");
   assert_runs(alarm.db, "SELECT bert_embed('ready')");
   assert_int_equal(sqlite3_prepare_v2(alarm.db, sql, -1, &statement, NULL), SQLITE_OK);
   pthread_create(&thread, NULL, keep_interrupting, &alarm);
@@ -311,7 +312,7 @@ static void embedding_can_be_interrupted(void **state) {
   sqlite3_finalize(statement);
   assert_int_equal(rc, SQLITE_INTERRUPT);
   assert_answer(alarm.db, "SELECT length(bert_embed('usable'))", "1536");
-  assert_runs(alarm.db, "SELECT bert_set('kernels', NULL)");
+  assert_runs(alarm.db, "SELECT bert_set('kernels', kernels) FROM before");
   sqldb_close(alarm.db); /* SQLITE_BUSY if a statement were left open */
 }
 
@@ -428,7 +429,8 @@ static void loading_and_unloading_does_not_grow(void **state) {
   }
   assert_int_equal(sqlite3_memory_used(), used);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  assert_true(resident_pages() < pages + 512); /* 2 MB of noise */
+  /* 2 MB of noise; valgrind keeps 20 MB of what is freed. The weights are 90 MB. */
+  assert_true(resident_pages() < pages + dice_size(512, 16384));
 #else
   (void)pages; /* sanitizers keep what is freed */
 #endif
