@@ -11,7 +11,7 @@ SELECT length(embedding) FROM bert_embed_rows('SELECT 1, ''a''', '{"dims": 16, "
 .mode list
 -- The same vectors as one by one, to the bit; with the scalar kernels, where OpenBLAS
 -- does large products, to 5e-7 in each number.
-SELECT min(e.embedding IS bert_embed(d.body) OR (bert_info() ->> 'kernels' = 'scalar' AND bert_l2(e.embedding, bert_embed(d.body)) < 5e-6))
+SELECT min(e.embedding IS bert_embed(d.body) OR (bert_info() ->> 'kernels' = 'scalar' AND bert_l2(e.embedding, bert_embed(d.body)) < 5e-6)) AS same
   FROM docs AS d JOIN bert_embed_rows('SELECT id, body FROM docs') AS e ON e.key = d.id;
 -- Writing into the table that is read.
 UPDATE docs SET emb = e.embedding FROM bert_embed_rows('SELECT id, body FROM docs') AS e WHERE e.key = docs.id;
