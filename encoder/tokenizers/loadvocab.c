@@ -3,7 +3,7 @@
 ** transformers' BertTokenizer reads them when there is no tokenizer.json.
 */
 #include "../files/files.h"
-#include "pipeline.h"
+#include "load.h"
 
 #include <string.h>
 
@@ -19,23 +19,12 @@ static size_t line_end(const char *text, size_t size, size_t at, size_t *next) {
   return end;
 }
 
-static int is_utf8(const char *text, size_t size) {
-  for (size_t at = 0; at < size;) {
-    size_t start = at;
-    if (unicode_next(text, size, &at) == 0xFFFD &&
-        (at - start != 3 || (unsigned char)text[start] != 0xEF ||
-         (unsigned char)text[start + 1] != 0xBF || (unsigned char)text[start + 2] != 0xBD))
-      return 0;
-  }
-  return 1;
-}
-
 static bert_status read_lines(vocabulary *v, char *text, size_t size, bert_error *error) {
   int64_t line = 0;
   for (size_t at = 0, next = 0; at < size; at = next, line++) {
     size_t end = line_end(text, size, at, &next);
     bert_status status;
-    if (!is_utf8(text + at, end - at))
+    if (!unicode_is_utf8(text + at, end - at))
       return error_set(error, BERT_INVALID, "line %lld is not UTF-8", (long long)line + 1);
     text[end] = '\0'; /* for error texts; the file has one more byte */
     status = vocabulary_add(v, (bert_text){text + at, end - at}, line, error);
