@@ -72,6 +72,21 @@ static bert_status check_saved(const json_value *root, bert_error *error) {
   return BERT_OK;
 }
 
+/* What distance the embeddings were trained for. */
+static bert_status read_similarity(sentence_config *c, const json_value *root, bert_error *error) {
+  static const char *const names[] = {"cosine", "dot", "euclidean", "manhattan"};
+  const char *name = "cosine";
+  bert_status status = json_get_string(root, "similarity_fn_name", &name, error);
+  if (status != BERT_OK) return status;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) {
+      memcpy(c->similarity, names[i], strlen(names[i]) + 1);
+      return BERT_OK;
+    }
+  return error_set(error, BERT_UNSUPPORTED, "\"similarity_fn_name\" \"%s\" is not supported",
+                   error_quote(name).text);
+}
+
 static bert_status read_sentence_file(sentence_config *c, const char *directory,
                                       bert_error *error) {
   static const char name[] = "config_sentence_transformers.json";
@@ -80,6 +95,7 @@ static bert_status read_sentence_file(sentence_config *c, const char *directory,
   if (status != BERT_OK || document == NULL) return status;
   status = check_saved(json_root(document), error);
   if (status == BERT_OK) status = read_prompts(c, json_root(document), error);
+  if (status == BERT_OK) status = read_similarity(c, json_root(document), error);
   json_free(document);
   if (status != BERT_OK) error_prefix(error, "%s/%s", directory, name);
   return status;
@@ -211,6 +227,7 @@ bert_status sentence_config_read(const char *directory, sentence_config *out, be
   memset(out, 0, sizeof *out);
   out->include_prompt = 1;
   out->default_prompt = -1;
+  memcpy(out->similarity, "cosine", sizeof "cosine");
   bert_status status = modules_read(directory, out, error);
   if (status == BERT_OK && !out->present) status = set_plain(out, error);
   if (status == BERT_OK && out->present) status = read_sentence_file(out, directory, error);

@@ -29,9 +29,16 @@ static uint64_t add_file(uint64_t hash, const char *directory, const char *name)
 
 uint64_t model_stamp(const bert_model *model) {
   static const char *const names[] = {
-      "config.json",           "model.safetensors",         "model.safetensors.index.json",
-      "tokenizer.json",        "tokenizer_config.json",     "vocab.txt",
-      "modules.json",          "sentence_bert_config.json", "config_sentence_transformers.json",
+      "config.json",
+      "model.safetensors",
+      "model.safetensors.index.json",
+      "tokenizer.json",
+      "tokenizer_config.json",
+      "vocab.txt",
+      "special_tokens_map.json",
+      "modules.json",
+      "sentence_bert_config.json",
+      "config_sentence_transformers.json",
       "1_Pooling/config.json",
   };
   uint64_t hash = 0xCBF29CE484222325u;
@@ -41,7 +48,7 @@ uint64_t model_stamp(const bert_model *model) {
   }
   for (int i = 0; i < model->sentence.module_count; i++) {
     const module *m = &model->sentence.modules[i];
-    if (m->type != MODULE_DENSE) continue;
+    if (m->type == MODULE_NORMALIZE) continue;
     hash = add_file(hash, m->directory, "config.json");
     hash = add_file(hash, m->directory, "model.safetensors");
   }
