@@ -145,8 +145,8 @@ bert_status sinusoidal_table(encoder_weights *w, bert_error *error) {
   float *table = weights_block(w, memory_product(rows, width)); /* [rows, width] */
   if (table == NULL) return error_nomem(error, "making sinusoidal positions");
   for (size_t i = 0; i < rows * width; i++) {
-    size_t position = i / width, j = i % width;
-    double angle = (double)position / pow(10000, (double)(j / 2 * 2) / (double)width);
+    size_t position = i / width, j = i % width, even = j - j % 2;
+    double angle = (double)position / pow(10000, (double)even / (double)width);
     table[i] = (float)(j % 2 == 0 ? sin(angle) : cos(angle));
   }
   w->position = table;
