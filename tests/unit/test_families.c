@@ -318,6 +318,26 @@ static const char *const checkpoints[] = {
     "modernbert-mlm",
     "nomic-bert",
     "gte",
+    /* made by tests/tools/make_references.py */
+    "camembert-mlm",
+    "xlm-roberta-ner",
+    "albert-mlm",
+    "albert-classify",
+    "electra-mlm",
+    "electra-classify",
+    "mpnet-mlm",
+    "mpnet-cross",
+    "modernbert-classify",
+    "modernbert-ner",
+    "nomic-original",
+    "nomic-mlm",
+    "nomic-classify",
+    "gte-original",
+    "gte-mlm",
+    "gte-classify",
+    "jina-bert",
+    "sentence-modules",
+    "sentence-prompts",
 };
 
 static const char *checkpoint;
