@@ -56,17 +56,20 @@ static size_t space_after(const bert_text *text, size_t at) {
   return at;
 }
 
-/* Takes `token` at [start, stop) as the match unless it may not stand there. */
+/* Takes `token` at [start, stop) as the match unless it may not stand there, or the
+** token before has taken all of it as white space. */
 static int accept(added_scan *s, const added_token *token, size_t start, size_t stop) {
+  size_t end = token->rstrip ? space_after(&s->text, stop) : stop;
   if (token->single_word && !stands_alone(&s->text, start, stop)) return 0;
-  s->match = token;
-  s->resume = stop;
   if (token->lstrip) {
     size_t begin = start > s->taken ? space_before(&s->text, start, s->taken) : start;
     start = begin > s->taken ? begin : s->taken;
+    if (start >= end) return 0;
   }
+  s->match = token;
+  s->resume = stop;
   s->start = s->known = start;
-  s->stop = token->rstrip ? space_after(&s->text, stop) : stop;
+  s->stop = end;
   return 1;
 }
 

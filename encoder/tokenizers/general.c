@@ -64,24 +64,17 @@ static int add_token(const tokenizer *t, const general_work *work, const piece *
 }
 
 /* Adds the first `count` pieces, with the bytes of the original that theirs stand
-** for. Bytes beyond the word stay as they are: so the reference has it. */
+** for; what lies beyond the word stands for its end. */
 static int add_pieces(const tokenizer *t, const general_work *work, size_t count, int32_t number,
                       token_segment *s) {
   const chain_word *w = &work->word;
-  size_t at = 0;
+  size_t at = 0, last;
+  if (w->overlong) return add_token(t, work, &work->pieces.items[0], number, w->start, w->stop, s);
   for (size_t i = 0; i < count; i++) {
     const piece *p = &work->pieces.items[i];
-    size_t start = p->start, stop = p->end, last;
-    if (w->overlong) {
-      start = w->start;
-      stop = w->stop;
-    } else if (p->end <= w->size && p->start < p->end) {
-      while (w->chars[at].end <= p->start) at++;
-      for (last = at; w->chars[last].end < p->end;) last++;
-      start = w->chars[at].start;
-      stop = w->chars[last].stop;
-    }
-    if (!add_token(t, work, p, number, start, stop, s)) return 0;
+    while (at + 1 < w->count && w->chars[at].end <= p->start) at++;
+    for (last = at; last + 1 < w->count && w->chars[last].end < p->end;) last++;
+    if (!add_token(t, work, p, number, w->chars[at].start, w->chars[last].stop, s)) return 0;
   }
   return 1;
 }

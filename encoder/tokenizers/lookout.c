@@ -47,59 +47,62 @@ static int may_stand(stage *s, const added_token *token, size_t at, size_t count
 }
 
 /* Takes the token that stands `at` characters ahead, behind white space that it
-** takes, too. */
+** takes, too. It is none when the token before has taken all of it. */
 static void take_token(stage *s, const added_token *token, size_t at, size_t count) {
   lookout *l = &s->run->lookout;
   const text_char *c;
-  size_t spaces = 0, skip = at == 0 || l->taken < at ? l->taken : 0;
-  if (!token->lstrip || skip >= at + count) skip = 0;
-  l->token = token;
-  l->margins = (margins){0};
-  l->start = stage_peek(s, skip)->start;
+  size_t spaces = 0, first = token->lstrip ? l->taken : 0;
   if (token->rstrip)
     while ((c = stage_peek(s, at + count + spaces)) != NULL && unicode_is_space(c->c)) spaces++;
-  for (size_t i = skip; i < at + count + spaces; i++) {
+  if (first < at + count + spaces) {
+    l->token = token;
+    l->margins = (margins){0};
+    l->start = stage_peek(s, first)->start;
+  }
+  for (size_t i = first; i < at + count + spaces; i++) {
     c = stage_peek(s, i);
     margins_add(&l->margins, c->c);
     l->stop = c->stop;
   }
   l->before = stage_peek(s, at + count - 1)->c;
   s->ahead.head += at + count;
-  l->taken = spaces;
+  l->taken = l->taken > at + count + spaces ? l->taken - at - count : spaces;
   l->plain = 0;
 }
 
-/* Looks for a token at the first character ahead, or behind white space there; 0:
-** there is none, and `plain` is known. */
-static int search(stage *s) {
+static int are_spaces(stage *s, size_t at, size_t count) {
+  for (size_t i = at; i < at + count; i++)
+    if (!unicode_is_space(stage_peek(s, i)->c)) return 0;
+  return 1;
+}
+
+/* Looks for a token at the first character ahead, or behind white space there, and
+** takes it; else tells in `plain` how far there is none. */
+static void search(stage *s) {
   lookout *l = &s->run->lookout;
-  const text_char *c;
-  size_t at = 0, count = 0;
-  for (;; at++) {
+  size_t at = 0;
+  while (stage_peek(s, at) != NULL) {
+    size_t count = 0;
     const added_token *token = find(s, at, &count);
     if (token != NULL && may_stand(s, token, at, count)) {
       if (at > 0 && !token->lstrip) break;
       take_token(s, token, at, count);
-      return 1;
+      return;
     }
-    if (token != NULL) {
-      at += count; /* the search goes on behind it */
-      break;
-    }
-    c = stage_peek(s, at);
-    if (c == NULL || !s->run->added->normalized.any_lstrip || !unicode_is_space(c->c)) {
-      at += at == 0;
-      break;
-    }
+    if (token == NULL) count = 1; /* else the search goes on behind it */
+    at += count;
+    if (!s->run->added->normalized.any_lstrip || !are_spaces(s, at - count, count)) break;
   }
   l->plain = at;
-  return 0;
 }
 
 int lookout_next(stage *s, text_char *out) {
   lookout *l = &s->run->lookout;
   while (l->token == NULL && stage_peek(s, 0) != NULL) {
-    if (l->plain == 0 && search(s)) return 0;
+    if (l->plain == 0) {
+      search(s);
+      continue;
+    }
     *out = queue_take(&s->ahead);
     l->plain--;
     l->before = out->c;

@@ -377,6 +377,19 @@ static extent parse_group(parser *p) {
   return inner;
 }
 
+/* \w and \W: by themselves, and not in brackets, oniguruma takes the superscript
+** digits and fractions of Latin-1 for word characters. */
+static size_t parse_word(parser *p) {
+  static const uint32_t more_words[][2] = {{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}};
+  size_t first = p->r->item_count;
+  int negated = p->text.data[p->at + 1] == 'W';
+  p->at += 2;
+  add_item(p, (set_item){.kind = SET_WORD});
+  for (int i = 0; i < 3; i++)
+    add_item(p, (set_item){.kind = SET_RANGE, .first = more_words[i][0], .last = more_words[i][1]});
+  return close_set(p, first, negated);
+}
+
 /* One character, set or group; *single: it is a set. */
 static extent parse_atom(parser *p, int *single) {
   size_t first = p->r->item_count, set = 0;
@@ -390,6 +403,8 @@ static extent parse_atom(parser *p, int *single) {
   } else if (skip(p, ".")) {
     add_item(p, (set_item){.kind = SET_RANGE, .first = '\n', .last = '\n'});
     set = close_set(p, first, 1);
+  } else if (is_next(p, "\\w") || is_next(p, "\\W")) {
+    set = parse_word(p);
   } else if (is_next(p, "\\") && add_escaped_set(p)) {
     set = close_set(p, first, 0);
   } else if (is_next(p, "^") || is_next(p, "$") || is_next(p, "*") || is_next(p, "+") ||

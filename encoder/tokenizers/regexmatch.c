@@ -6,10 +6,8 @@
 
 /* ---- Sets ---------------------------------------------------------------------- */
 
-/* \w of oniguruma: that of unicode16.c, without the joiners, and with the fractions
-** and superscript digits of Latin-1. */
+/* \w of oniguruma: that of unicode16.c without the joiners. */
 static int is_word(uint32_t c) {
-  if (c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE)) return 1;
   return c != 0x200C && c != 0x200D && unicode_is_word(c);
 }
 
