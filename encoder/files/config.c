@@ -95,15 +95,17 @@ static bert_status read_sizes(const json_value *root, const config_family *f, mo
   return BERT_OK;
 }
 
-static bert_status check_sizes(const model_config *c, bert_error *error) {
-  if (c->hidden_size % c->heads != 0)
-    return error_set(error, BERT_INVALID,
-                     "hidden_size %d is not a multiple of num_attention_heads %d", c->hidden_size,
-                     c->heads);
-  if (c->pad_token_id >= c->vocab_size)
-    return error_set(error, BERT_INVALID, "\"pad_token_id\" %d is not below the vocabulary size %d",
-                     c->pad_token_id, c->vocab_size);
-  return BERT_OK;
+static bert_status check_heads(const model_config *c, bert_error *error) {
+  if (c->hidden_size % c->heads == 0) return BERT_OK;
+  return error_set(error, BERT_INVALID,
+                   "hidden_size %d is not a multiple of num_attention_heads %d", c->hidden_size,
+                   c->heads);
+}
+
+static bert_status check_pad(const model_config *c, bert_error *error) {
+  if (c->pad_token_id < c->vocab_size) return BERT_OK;
+  return error_set(error, BERT_INVALID, "\"pad_token_id\" %d is not below the vocabulary size %d",
+                   c->pad_token_id, c->vocab_size);
 }
 
 static bert_status read_epsilon(const json_value *root, const config_family *f, model_config *out,
@@ -181,12 +183,13 @@ static bert_status read_config(const json_value *root, model_config *out, bert_e
   status = refuse_unknown(root, error);
   if (status == BERT_OK) status = read_architecture(root, out, error);
   if (status == BERT_OK) status = read_sizes(root, f, out, error);
+  if (status == BERT_OK) status = check_heads(out, error);
   if (status == BERT_OK) status = read_activation(root, f, out, error);
   if (status == BERT_OK) status = read_epsilon(root, f, out, error);
   if (status != BERT_OK) return status;
   set_common(f, out);
   status = f->finish(root, out, error);
-  return status == BERT_OK ? check_sizes(out, error) : status;
+  return status == BERT_OK ? check_pad(out, error) : status;
 }
 
 bert_status config_read(const char *directory, model_config *out, bert_error *error) {

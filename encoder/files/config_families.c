@@ -10,6 +10,8 @@
 
 #include "files.h"
 
+enum { MOST_POSITIONS = 1000000 };
+
 /* ---- Positions --------------------------------------------------------- */
 
 /* As many positions as the table has rows. */
@@ -82,8 +84,10 @@ static bert_status read_rope(const json_value *root, double theta, rope_scaling 
   if (status == BERT_OK) status = read_theta(root, "rope_theta", &rope->theta, error);
   if (status == BERT_OK) status = read_theta(object, "rope_theta", &rope->theta, error);
   if (status == BERT_OK) status = read_scaling(object, known, rope, error);
-  if (status == BERT_OK && rope->scaling == ROPE_DYNAMIC)
-    c->positions = (int)(c->positions * rope->factor);
+  if (status == BERT_OK && rope->scaling == ROPE_DYNAMIC) {
+    double longest = c->positions * rope->factor;
+    c->positions = longest < MOST_POSITIONS ? (int)longest : MOST_POSITIONS;
+  }
   return status;
 }
 
@@ -280,7 +284,7 @@ static bert_status read_nomic_rope(const json_value *root, model_config *c, bert
   if (status == BERT_OK)
     status = json_get_number(root, "rotary_scaling_factor", 1, 10000, &factor, error);
   if (status == BERT_OK)
-    status = json_get_int(root, "max_trained_positions", 1, 1000000, &trained, error);
+    status = json_get_int(root, "max_trained_positions", 1, MOST_POSITIONS, &trained, error);
   if (status == BERT_OK && factor > 0)
     *rope = (rope_config){rope->theta, ROPE_DYNAMIC, factor, (int)trained};
   return status;
@@ -363,7 +367,7 @@ static bert_status finish_new(const json_value *root, model_config *c, bert_erro
 #define HIDDEN(preset) SIZE(hidden_size, "hidden_size", 1, 65536, preset)
 #define INNER(preset) SIZE(intermediate_size, "intermediate_size", 1, 262144, preset)
 #define VOCAB(preset) SIZE(vocab_size, "vocab_size", 1, 10000000, preset)
-#define POSITIONS(preset) SIZE(positions, "max_position_embeddings", 1, 1000000, preset)
+#define POSITIONS(preset) SIZE(positions, "max_position_embeddings", 1, MOST_POSITIONS, preset)
 #define TYPES(low, preset) SIZE(types, "type_vocab_size", low, 1000, preset)
 #define PAD(low, preset) SIZE(pad_token_id, "pad_token_id", low, 10000000, preset)
 #define BASE_SIZES LAYERS(12), HEADS(12), HIDDEN(768), INNER(3072)
@@ -457,7 +461,7 @@ static const config_family families[] = {
       SIZE_OF_TWO(heads, "num_attention_heads", "n_head", 1, 1024, 12),
       SIZE_OF_TWO(hidden_size, "hidden_size", "n_embd", 1, 65536, 768),
       SIZE_OF_TWO(intermediate_size, "intermediate_size", "n_inner", 1, 262144, 3072), VOCAB(30528),
-      SIZE_OF_TWO(positions, "max_position_embeddings", "n_positions", 1, 1000000, 2048),
+      SIZE_OF_TWO(positions, "max_position_embeddings", "n_positions", 1, MOST_POSITIONS, 2048),
       TYPES(0, 2), PAD(-1, 0)},
      finish_nomic},
     {"gte",

@@ -221,6 +221,11 @@ typedef struct head_config {
 ** BERT_UNSUPPORTED for an unknown problem_type or activation. *out is to be freed
 ** with head_config_free, also after a failure. */
 bert_status head_config_read(const char *directory, head_config *out, bert_error *error);
+
+/* The activation of a cross-encoder from the class of torch at `key`; leaves both as
+** they are when there is none. BERT_UNSUPPORTED for others than Identity and Sigmoid. */
+bert_status read_cross_activation(const json_value *object, const char *key, int *given,
+                                  bert_score *out, bert_error *error);
 void head_config_free(head_config *c);
 
 /* ---- modules.c --------------------------------------------------------- */
@@ -258,7 +263,10 @@ typedef struct prompt {
 
 /* What sentence-transformers would do with the directory. */
 typedef struct sentence_config {
-  int present;                     /* 0: no modules.json; mean pooling, no more */
+  int present;      /* 0: no modules.json; mean pooling, no more */
+  int cross;        /* 1: saved as a CrossEncoder, which has no pooling either */
+  int rerank_given; /* 1: its file names the activation of predict, this one */
+  bert_score rerank;
   char *transformer_path;          /* subdirectory of the Transformer module, "" mostly */
   pooling poolings[POOLING_LIMIT]; /* concatenated, in sentence-transformers' order */
   int pooling_count;
@@ -280,7 +288,8 @@ typedef struct sentence_config {
 bert_status sentence_config_read(const char *directory, sentence_config *out, bert_error *error);
 void sentence_config_free(sentence_config *c);
 
-/* modules.json alone, into a zeroed *c; `present` stays 0 without the file. */
+/* modules.json alone, into *c, which is zeroed but for `cross`; `present` stays 0
+** without the file. */
 bert_status modules_read(const char *directory, sentence_config *c, bert_error *error);
 
 /* ---- hub.c ------------------------------------------------------------- */

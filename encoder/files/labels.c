@@ -105,27 +105,34 @@ static bert_status read_pooling(head_config *c, const json_value *root, bert_err
   return BERT_OK;
 }
 
-/* The activation that CrossEncoder.predict applies: a class of torch by name,
-** under sentence_transformers.activation_fn or, before release 4, at the top. */
-static bert_status read_rerank(head_config *c, const json_value *root, bert_error *error) {
+bert_status read_cross_activation(const json_value *object, const char *key, int *given,
+                                  bert_score *out, bert_error *error) {
   const char *name = NULL;
-  const json_value *own = json_get(root, "sentence_transformers");
-  bert_status status = json_get_string(root, "sbert_ce_default_activation_function", &name, error);
-  if (status == BERT_OK) status = json_get_string(own, "activation_fn", &name, error);
+  bert_status status = json_get_string(object, key, &name, error);
   if (status != BERT_OK || name == NULL) return status;
   const char *dot = strrchr(name, '.'), *last = dot == NULL ? name : dot + 1;
   int torch = strncmp(name, "torch.", 6) == 0;
-  c->rerank_given = 1;
+  *given = 1;
   if (torch && strcmp(last, "Identity") == 0)
-    c->rerank = BERT_SCORE_LOGIT;
+    *out = BERT_SCORE_LOGIT;
   else if (torch && strcmp(last, "Sigmoid") == 0)
-    c->rerank = BERT_SCORE_SIGMOID;
+    *out = BERT_SCORE_SIGMOID;
   else
-    status = error_set(error, BERT_UNSUPPORTED,
-                       "the activation \"%s\" of a cross-encoder is not "
-                       "supported; there are Identity and Sigmoid of torch",
-                       error_quote(name).text);
-  return status;
+    return error_set(error, BERT_UNSUPPORTED,
+                     "\"%s\" \"%s\" of a cross-encoder is not supported; there are Identity and "
+                     "Sigmoid of torch",
+                     key, error_quote(name).text);
+  return BERT_OK;
+}
+
+/* What CrossEncoder.predict applies: sentence_transformers.activation_fn or, before
+** release 4, a key at the top. (Since release 5 it is in a file of its own.) */
+static bert_status read_rerank(head_config *c, const json_value *root, bert_error *error) {
+  bert_status status = read_cross_activation(root, "sbert_ce_default_activation_function",
+                                             &c->rerank_given, &c->rerank, error);
+  if (status != BERT_OK) return status;
+  return read_cross_activation(json_get(root, "sentence_transformers"), "activation_fn",
+                               &c->rerank_given, &c->rerank, error);
 }
 
 bert_status head_config_read(const char *directory, head_config *out, bert_error *error) {

@@ -328,7 +328,11 @@ static bert_status load_module(sentence_config *c, const char *directory, const 
 static bert_status load_modules(sentence_config *c, const char *directory, const json_value *list,
                                 bert_error *error) {
   int number = 0;
-  if (list->size < 2 || list->size > MODULE_LIMIT)
+  if (c->cross && list->size != 1)
+    return error_set(error, BERT_UNSUPPORTED,
+                     "%zu modules of a cross-encoder; there must be a Transformer alone",
+                     list->size);
+  if (!c->cross && (list->size < 2 || list->size > MODULE_LIMIT))
     return error_set(error, BERT_UNSUPPORTED,
                      "%zu modules; there must be a Transformer, a Pooling "
                      "and at most %d in all",

@@ -347,10 +347,20 @@ static const family *find_names(binder *b, const char *name) {
   return first;
 }
 
+/* A relative that shares this family's config, but not its layers. */
+static bert_status refuse_foreign(binder *b, const family *f) {
+  char name[NAME_SIZE];
+  if (f->foreign == NULL ||
+      find_tensor(b, in_layer(name, f, 0, f->foreign), ".weight", NULL) == NULL)
+    return BERT_OK;
+  return error_set(b->error, BERT_UNSUPPORTED, "%s is not supported", f->foreign_is);
+}
+
 static bert_status bind_encoder(binder *b, const family *f, const model_config *c) {
   encoder_weights *w = b->weights;
   w->pre_norm = f->pre_norm;
-  bert_status status = bind_embeddings(b, f, c);
+  bert_status status = refuse_foreign(b, f);
+  if (status == BERT_OK) status = bind_embeddings(b, f, c);
   if (status == BERT_OK) status = make_positions(b, f, c);
   for (int i = 0; i < w->layers && status == BERT_OK; i++) status = bind_layer(b, f, c, i);
   if (status == BERT_OK && f->final_norm != NULL)

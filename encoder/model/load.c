@@ -20,9 +20,24 @@ static bert_status load_config(bert_model *m, bert_error *error) {
                            : status;
 }
 
+/* Pickled weights are code that Python runs; there is no reading them safely here. */
+static bert_status refuse_pickle(const bert_model *m, bert_error *error) {
+  const char *place = m->transformer_directory;
+  if (path_exists(place, "model.safetensors") ||
+      path_exists(place, "model.safetensors.index.json") ||
+      (!path_exists(place, "pytorch_model.bin") &&
+       !path_exists(place, "pytorch_model.bin.index.json")))
+    return BERT_OK;
+  return error_set(error, BERT_UNSUPPORTED,
+                   "%s has its weights in pytorch_model.bin only; there must be a "
+                   "model.safetensors (save_pretrained of transformers writes one)",
+                   place);
+}
+
 static bert_status load_weights(bert_model *m, bert_error *error) {
-  bert_status status =
-      tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
+  bert_status status = refuse_pickle(m, error);
+  if (status != BERT_OK) return status;
+  status = tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
   if (status != BERT_OK) return status;
   status = weights_bind(&m->config, m->file, &m->weights, error);
   if (status == BERT_OK)

@@ -17,7 +17,8 @@ static bert_score pipeline_score(const head_config *c) {
 }
 
 /* That of sentence-transformers' CrossEncoder. */
-static bert_score rerank_score(const head_config *c) {
+static bert_score rerank_score(const sentence_config *s, const head_config *c) {
+  if (s->rerank_given) return s->rerank;
   if (c->rerank_given) return c->rerank;
   return c->label_count == 1 ? BERT_SCORE_SIGMOID : BERT_SCORE_LOGIT;
 }
@@ -34,7 +35,7 @@ static void describe_head(bert_model *m, bert_head_kind kind) {
   h->labels = (const char *const *)c->labels;
   h->problem = c->problem;
   h->score = kind == BERT_HEAD_CLASSIFY ? pipeline_score(c) : BERT_SCORE_SOFTMAX;
-  h->rerank = rerank_score(c);
+  h->rerank = rerank_score(&m->sentence, c);
 }
 
 /* A checkpoint has a classifier of one kind at most. */
