@@ -34,6 +34,8 @@ TEXTS = [
     ("What is an arrow?", "A phone is new."),
 ]
 LIMIT = 40
+LONG = 160  # more than one block of queries, more than the farthest bucket of MPNet
+LONG_TEXT = "time flies like an arrow and a banana is what is new in the phone of fruit, " * 12
 REFERENCE = f"transformers {tf.__version__}, torch {torch.__version__}"
 
 
@@ -65,9 +67,9 @@ def byte_offsets(text, offsets):
     return [len(text[: offsets[0]].encode()), len(text[: offsets[1]].encode())]
 
 
-def encode(tokenizer, text, text_b, types):
+def encode(tokenizer, text, text_b, types, limit=LIMIT):
     t = Tokenizer.from_str(tokenizer.to_str())
-    t.enable_truncation(LIMIT)
+    t.enable_truncation(limit)
     e = t.encode(text, text_b) if text_b is not None else t.encode(text)
     sequence = [-1 if s is None else s for s in e.sequence_ids]
     source = {0: text, 1: text_b, -1: ""}
@@ -98,12 +100,13 @@ def randomize(model, seed):
 class Checkpoint:
     """A directory of tests/golden/families and what is expected of it."""
 
-    def __init__(self, name, note, pad_first=True, types=2):
+    def __init__(self, name, note, pad_first=True, types=2, limit=LIMIT):
         self.directory = HERE / name
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
         self.tokenizer, self.vocab = make_tokenizer(pad_first)
-        self.note, self.types = note, types
+        self.note, self.types, self.limit = note, types, limit
+        self.texts = TEXTS + ([(LONG_TEXT, None)] if limit > LIMIT else [])
         self.cases, self.tensors = [], {}
 
     def write_json(self, name, value):
@@ -113,8 +116,8 @@ class Checkpoint:
 
     def add_cases(self, run):
         """run(ids, types) gives the tensors of one text in float64."""
-        for number, (text, text_b) in enumerate(TEXTS):
-            case = encode(self.tokenizer, text, text_b, self.types)
+        for number, (text, text_b) in enumerate(self.texts):
+            case = encode(self.tokenizer, text, text_b, self.types, self.limit)
             self.cases.append(case)
             ids, types = torch.tensor([case["ids"]]), torch.tensor([case["type_ids"]])
             with torch.no_grad():
@@ -129,11 +132,11 @@ class Checkpoint:
         self.write_json(
             "tokenizer_config.json",
             {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]",
-             "model_max_length": LIMIT},
+             "model_max_length": self.limit},
         )
         self.write_json(
             "expected.json",
-            {"note": self.note, "reference": REFERENCE, "max_length": LIMIT, "cases": self.cases},
+            {"note": self.note, "reference": REFERENCE, "max_length": self.limit, "cases": self.cases},
         )
         save_file(self.tensors, str(self.directory / "expected.safetensors"))
 
@@ -156,8 +159,8 @@ def outputs(model, ids, types, takes_types):
 
 
 def transformers_checkpoint(name, note, model_class, config, seed, pad_first=True, types=2,
-                            takes_types=True, rewrite=None):
-    c = Checkpoint(name, note, pad_first, types)
+                            takes_types=True, rewrite=None, limit=LIMIT):
+    c = Checkpoint(name, note, pad_first, types, limit)
     config.vocab_size = c.vocab
     config._attn_implementation = "eager"
     model = randomize(model_class(config), seed)
@@ -211,7 +214,7 @@ JINA_NAMES = {"query": "attention.self.query", "key": "attention.self.key",
 def jina(name, seed):
     """Written from the published description: the model's own code is in no package."""
     hidden, heads, inner, layers = 18, 3, 24, 2
-    c = Checkpoint(name, "ALiBi for 3 heads, gated GELU; prefix bert.")
+    c = Checkpoint(name, "ALiBi for 3 heads, gated GELU; prefix bert.", limit=LONG)
     model = nn.ModuleDict({
         "word": nn.Embedding(c.vocab, hidden), "segment": nn.Embedding(2, hidden),
         "norm": nn.LayerNorm(hidden, eps=1e-12),
@@ -308,6 +311,9 @@ def families():
       pad_first=False, types=1, takes_types=False)
     t("mpnet-cross", "one number for a pair", tf.MPNetForSequenceClassification,
       tf.MPNetConfig(**mpnet, **one), 8, pad_first=False, types=1, takes_types=False)
+    t("mpnet-long", "distances beyond the farthest bucket", tf.MPNetModel,
+      tf.MPNetConfig(**(small | {"max_position_embeddings": LONG + 2})), 18, pad_first=False,
+      types=1, takes_types=False, limit=LONG)
     modern = small | {"num_hidden_layers": 3, "local_attention": 6, "pad_token_id": 0,
                       "bos_token_id": 1, "cls_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
     t("modernbert-classify", "mean of the tokens, head, classifier; biases everywhere",
@@ -317,6 +323,9 @@ def families():
                           hidden_activation="gelu_pytorch_tanh"), 9, types=1, takes_types=False)
     t("modernbert-ner", "token classification", tf.ModernBertForTokenClassification,
       tf.ModernBertConfig(**modern, **labels), 10, types=1, takes_types=False)
+    t("modernbert-long", "windows over several blocks of queries", tf.ModernBertModel,
+      tf.ModernBertConfig(**(modern | {"max_position_embeddings": LONG, "local_attention": 20})),
+      19, types=1, takes_types=False, limit=LONG)
     t("nomic-original", "the original keys; angles that grow with texts longer than the training's",
       tf.NomicBertModel,
       tf.NomicBertConfig(**(small | {"max_position_embeddings": 16}), type_vocab_size=2,

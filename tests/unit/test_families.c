@@ -129,11 +129,36 @@ static void check_layer(family_case *f, const bert_pass *pass, int layer, const 
   free(weights);
 }
 
+/* Rows do not depend on the range they are asked for in; tempered ones still sum to 1
+** and leave out what is not seen. */
+static void check_rows(const bert_pass *pass, int layer, size_t first) {
+  size_t n = (size_t)bert_pass_tokens(pass), count = n - first < 3 ? n - first : 3;
+  float *all = malloc(n * n * sizeof *all);       /* [tokens, tokens] */
+  float *rows = malloc(2 * n * 3 * sizeof *rows); /* weights and scores, [3, tokens] each */
+  bert_error error = {BERT_OK, ""};
+  assert_ok(bert_pass_attention(pass, layer, 0, all, &error), &error);
+  assert_ok(bert_pass_attention_rows(pass, layer, 0, first, count, 1, rows, rows + 3 * n, &error),
+            &error);
+  assert_memory_equal(rows, all + first * n, count * n * sizeof *rows);
+  assert_ok(bert_pass_attention_rows(pass, layer, 0, first, count, 2, rows, NULL, &error), &error);
+  for (size_t i = 0; i < count; i++) {
+    double sum = 0;
+    for (size_t j = 0; j < n; j++) {
+      sum += (double)rows[i * n + j];
+      if (all[(first + i) * n + j] == 0) assert_true(rows[i * n + j] == 0);
+    }
+    assert_true(fabs(sum - 1) < 1e-5);
+  }
+  free(all);
+  free(rows);
+}
+
 static void check_attention(family_case *f, const bert_pass *pass) {
   const bert_description *d = bert_describe(f->model);
   size_t n = (size_t)bert_pass_tokens(pass);
   for (int layer = 0; layer < d->layers; layer++) {
     char name[40];
+    check_rows(pass, layer, n / 2);
     snprintf(name, sizeof name, "attention.%d", layer);
     const float *expected = case_tensor(f, name, (size_t)d->heads * n * n);
     if (expected == NULL) continue;
@@ -326,9 +351,11 @@ static const char *const checkpoints[] = {
     "electra-mlm",
     "electra-classify",
     "mpnet-mlm",
+    "mpnet-long",
     "mpnet-cross",
     "modernbert-classify",
     "modernbert-ner",
+    "modernbert-long",
     "nomic-original",
     "nomic-mlm",
     "nomic-classify",
