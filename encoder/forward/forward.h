@@ -52,11 +52,13 @@ typedef struct family {
   const char *embedding_norm;
   const char *projection; /* embeddings to hidden states of another width */
   const char *layer;
-  const char *query, *key, *value; /* or */
-  const char *query_key_value;     /* all three, one below the other */
+  const char *query, *key, *value;   /* or */
+  const char *query_key_value;       /* all three, one below the other */
+  const char *query_norm, *key_norm; /* over all heads at once */
   const char *attention_output, *attention_norm;
-  const char *up, *gate; /* or */
-  const char *up_gate;   /* both, one below the other */
+  const char *second_norm; /* a further one after attention, with the residual once more */
+  const char *up, *gate;   /* or */
+  const char *up_gate;     /* both, one below the other */
   const char *down, *output_norm;
   const char *final_norm;
   const char *relative_bias; /* [buckets, heads], full name */
@@ -66,9 +68,7 @@ typedef struct family {
   int gate_first;                      /* 1: in up_gate the gate lies above */
   head_names classify, entities, fill; /* `out` NULL: none */
   int classify_pooled;                 /* 1: classify works on the pooler's output */
-  int bare_heads;         /* 1: layers of heads have a bias only where the file has one */
-  const char *foreign;    /* a tensor of layer 0 that only an unsupported relative has, */
-  const char *foreign_is; /* and what that is called */
+  int bare_heads; /* 1: layers of heads have a bias only where the file has one */
 } family;
 
 /* The descriptions of that family, one after the other: *next starts as 0. NULL
@@ -93,7 +93,9 @@ typedef struct norm {
 
 typedef struct layer_weights {
   linear query, key, value, attention_output;
+  norm query_norm, key_norm; /* or none */
   norm attention_norm;
+  norm second_norm;      /* or none */
   linear up, gate, down; /* gate: what up is multiplied by, activated; or none */
   norm output_norm;
   const struct rotation *rotation; /* of queries and keys; NULL: none */

@@ -61,17 +61,49 @@ static void leave_block(const layer_run *r, const norm *n, const float *made, fl
                                   x + at, width, last - first, width);
 }
 
-/* qkv[tokens, 3 * hidden] of x[tokens, hidden], with rotary positions. */
+/* x[rows, hidden; ldx] becomes its LayerNorm, this member's rows; or stays, without
+** a norm. */
+static void norm_rows(const layer_run *r, const norm *n, float *x, size_t ldx, size_t rows) {
+  size_t first, last;
+  if (n->gain == NULL) return;
+  crew_share(r->crew, rows, 1, &first, &last);
+  kernels_current()->layer_norm(x + first * ldx, ldx, NULL, 0, n->gain, n->bias, n->epsilon,
+                                x + first * ldx, ldx, last - first, (size_t)r->weights->hidden);
+}
+
+/* What happens to queries and keys before they meet: a norm, rotary positions. Both
+** go by rows, so that a member turns what it normalized. */
+static void finish_qk(const layer_run *r, const layer_weights *l, float *qkv) {
+  size_t hidden = (size_t)r->weights->hidden;
+  if (l->query_norm.gain == NULL && l->rotation == NULL) return;
+  norm_rows(r, &l->query_norm, qkv, 3 * hidden, r->tokens);
+  norm_rows(r, &l->key_norm, qkv + hidden, 3 * hidden, r->tokens);
+  if (l->rotation != NULL)
+    rotate_rows(r->crew, r->weights, l, r->batch, qkv,
+                r->space->angles + (size_t)r->crew->member.rank * (size_t)r->weights->head_width);
+  crew_barrier(r->crew);
+}
+
+/* qkv[tokens, 3 * hidden] of x[tokens, hidden]. */
 static void make_qkv(const layer_run *r, const layer_weights *l, const float *x, float *qkv) {
   size_t hidden = (size_t)r->weights->hidden;
   project(r->crew, &l->query, x, hidden, qkv, 3 * hidden, r->tokens);
   project(r->crew, &l->key, x, hidden, qkv + hidden, 3 * hidden, r->tokens);
   project(r->crew, &l->value, x, hidden, qkv + 2 * hidden, 3 * hidden, r->tokens);
   crew_barrier(r->crew);
-  if (l->rotation == NULL) return;
-  float *room = r->space->angles + (size_t)r->crew->member.rank * (size_t)r->weights->head_width;
-  rotate_rows(r->crew, r->weights, l, r->batch, qkv, room);
-  crew_barrier(r->crew);
+  finish_qk(r, l, qkv);
+}
+
+/* The same for a layer with a second norm after attention:
+** LayerNorm_2(x + LayerNorm(x + made)). */
+static void leave_attention(const layer_run *r, const layer_weights *l) {
+  workspace *s = r->space;
+  if (l->second_norm.gain == NULL) {
+    leave_block(r, &l->attention_norm, s->projected, s->hidden, r->tokens);
+    return;
+  }
+  leave_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens);
+  leave_block(r, &l->second_norm, s->projected, s->hidden, r->tokens);
 }
 
 static void attention_block(const layer_run *r, const layer_weights *l, float *qkv) {
@@ -83,7 +115,7 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
   crew_barrier(r->crew);
   project(r->crew, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
   crew_barrier(r->crew);
-  leave_block(r, &l->attention_norm, s->projected, s->hidden, r->tokens);
+  leave_attention(r, l);
   crew_barrier(r->crew);
 }
 
@@ -156,17 +188,6 @@ static void embed(const layer_run *r) {
   crew_barrier(r->crew);
 }
 
-/* What a pre-norm model ends with; this member's rows. */
-static void normalize_result(const layer_run *r) {
-  const norm *n = &r->weights->final_norm;
-  size_t width = (size_t)r->weights->hidden, first, last;
-  if (n->gain == NULL) return;
-  crew_share(r->crew, r->tokens, 1, &first, &last);
-  float *x = r->space->hidden + first * width; /* [rows, hidden] */
-  kernels_current()->layer_norm(x, width, NULL, 0, n->gain, n->bias, n->epsilon, x, width,
-                                last - first, width);
-}
-
 void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, workspace *s,
                  const capture *keep) {
   layer_run r = {c, w, batch, s, batch->starts[batch->sequences]};
@@ -180,6 +201,6 @@ void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, w
     attention_block(&r, &w->layer[i], qkv);
     feed_forward_block(&r, &w->layer[i]);
   }
-  normalize_result(&r);
+  norm_rows(&r, &w->final_norm, s->hidden, (size_t)w->hidden, r.tokens);
   keep_hidden(&r, keep, w->layers);
 }

@@ -228,8 +228,10 @@ static bert_status layer_linear(const layer_binder *x, const char *name, int in,
   return bind_linear(x->b, in_layer(full, x->family, x->number, name), in, out, has_bias, l);
 }
 
+/* None where the family has no such name. */
 static bert_status layer_norm(const layer_binder *x, const char *name, norm *n) {
   char full[NAME_SIZE];
+  if (name == NULL) return BERT_OK;
   return bind_norm(x->b, in_layer(full, x->family, x->number, name), x->b->weights->hidden,
                    x->config->layer_norm_epsilon, x->config->norm_bias, n);
 }
@@ -278,6 +280,16 @@ static bert_status bind_feed_forward(const layer_binder *x) {
   return status;
 }
 
+static bert_status bind_norms(const layer_binder *x, int bare) {
+  const family *f = x->family;
+  layer_weights *l = x->layer;
+  bert_status status = layer_norm(x, f->query_norm, &l->query_norm);
+  if (status == BERT_OK) status = layer_norm(x, f->key_norm, &l->key_norm);
+  if (status == BERT_OK && !bare) status = layer_norm(x, f->attention_norm, &l->attention_norm);
+  if (status == BERT_OK) status = layer_norm(x, f->second_norm, &l->second_norm);
+  return status == BERT_OK ? layer_norm(x, f->output_norm, &l->output_norm) : status;
+}
+
 /* Layer `i`, whose names may be those of a group of layers. */
 static bert_status bind_layer(binder *b, const family *f, const model_config *c, int i) {
   encoder_weights *w = b->weights;
@@ -288,10 +300,7 @@ static bert_status bind_layer(binder *b, const family *f, const model_config *c,
   l->reach = c->local_layer[i] ? (size_t)c->window : SIZE_MAX;
   bert_status status = bind_attention(&x);
   if (status == BERT_OK) status = bind_feed_forward(&x);
-  if (status == BERT_OK && !(f->first_norm_bare && i == 0))
-    status = layer_norm(&x, f->attention_norm, &l->attention_norm);
-  if (status == BERT_OK) status = layer_norm(&x, f->output_norm, &l->output_norm);
-  return status;
+  return status == BERT_OK ? bind_norms(&x, f->first_norm_bare && i == 0) : status;
 }
 
 /* ---- The encoder ------------------------------------------------------- */
@@ -322,7 +331,8 @@ static void copy_sizes(const model_config *config, encoder_weights *w) {
 static int fits(binder *b, const family *f) {
   char name[NAME_SIZE];
   return find_tensor(b, f->word, ".weight", NULL) != NULL &&
-         find_tensor(b, in_layer(name, f, 0, f->attention_output), ".weight", NULL) != NULL;
+         find_tensor(b, in_layer(name, f, 0, f->attention_output), ".weight", NULL) != NULL &&
+         find_tensor(b, in_layer(name, f, 0, f->down), ".weight", NULL) != NULL;
 }
 
 /* The first description and prefix under which word embeddings and a layer are
@@ -347,20 +357,10 @@ static const family *find_names(binder *b, const char *name) {
   return first;
 }
 
-/* A relative that shares this family's config, but not its layers. */
-static bert_status refuse_foreign(binder *b, const family *f) {
-  char name[NAME_SIZE];
-  if (f->foreign == NULL ||
-      find_tensor(b, in_layer(name, f, 0, f->foreign), ".weight", NULL) == NULL)
-    return BERT_OK;
-  return error_set(b->error, BERT_UNSUPPORTED, "%s is not supported", f->foreign_is);
-}
-
 static bert_status bind_encoder(binder *b, const family *f, const model_config *c) {
   encoder_weights *w = b->weights;
   w->pre_norm = f->pre_norm;
-  bert_status status = refuse_foreign(b, f);
-  if (status == BERT_OK) status = bind_embeddings(b, f, c);
+  bert_status status = bind_embeddings(b, f, c);
   if (status == BERT_OK) status = make_positions(b, f, c);
   for (int i = 0; i < w->layers && status == BERT_OK; i++) status = bind_layer(b, f, c, i);
   if (status == BERT_OK && f->final_norm != NULL)

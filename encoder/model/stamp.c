@@ -37,6 +37,8 @@ uint64_t model_stamp(const bert_model *model) {
       "tokenizer_config.json",
       "vocab.txt",
       "special_tokens_map.json",
+      "vocab.json",
+      "merges.txt",
       "modules.json",
       "sentence_bert_config.json",
       "config_sentence_transformers.json",

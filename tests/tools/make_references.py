@@ -187,8 +187,14 @@ def slopes(heads):
 
 
 class JinaLayer(nn.Module):
-    def __init__(self, hidden, inner):
+    """code: with normalized queries and keys and one more norm after attention."""
+
+    def __init__(self, hidden, inner, code):
         super().__init__()
+        self.code = code
+        if code:
+            self.layer_norm_q, self.layer_norm_k, self.layer_norm_1 = (
+                nn.LayerNorm(hidden, eps=1e-12) for _ in range(3))
         self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
         self.dense, self.norm = nn.Linear(hidden, hidden), nn.LayerNorm(hidden, eps=1e-12)
         self.gated, self.wo = nn.Linear(hidden, 2 * inner, bias=False), nn.Linear(inner, hidden)
@@ -196,12 +202,18 @@ class JinaLayer(nn.Module):
 
     def forward(self, x, heads):
         n, hidden = x.shape
-        q, k, v = (f(x).view(n, heads, -1).transpose(0, 1) for f in (self.query, self.key, self.value))
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        if self.code:
+            q, k = self.layer_norm_q(q), self.layer_norm_k(k)
+        q, k, v = (y.view(n, heads, -1).transpose(0, 1) for y in (q, k, v))
         away = (torch.arange(n)[None, :] - torch.arange(n)[:, None]).abs()
         bias = -slopes(heads).to(x.dtype)[:, None, None] * away
         weights = (q @ k.transpose(1, 2) / math.sqrt(hidden // heads) + bias).softmax(-1)
-        x = self.norm(self.dense((weights @ v).transpose(0, 1).reshape(n, hidden)) + x)
+        a = self.norm(self.dense((weights @ v).transpose(0, 1).reshape(n, hidden)) + x)
+        x = self.layer_norm_1(a + x) if self.code else a
         gate, up = self.gated(x).chunk(2, -1)
+        if self.code:
+            gate, up = up, gate
         return self.layernorm(self.wo(nn.functional.gelu(gate) * up) + x), weights
 
 
@@ -209,16 +221,21 @@ JINA_NAMES = {"query": "attention.self.query", "key": "attention.self.key",
               "value": "attention.self.value", "dense": "attention.output.dense",
               "norm": "attention.output.LayerNorm", "gated": "mlp.gated_layers", "wo": "mlp.wo",
               "layernorm": "mlp.layernorm"}
+JINA_CODE_NAMES = JINA_NAMES | {
+    "layer_norm_q": "attention.self.layer_norm_q", "layer_norm_k": "attention.self.layer_norm_k",
+    "layer_norm_1": "layer_norm_1", "gated": "mlp.up_gated_layer", "wo": "mlp.down_layer",
+    "layernorm": "layer_norm_2"}
 
 
-def jina(name, seed):
+def jina(name, note, seed, code, limit):
     """Written from the published description: the model's own code is in no package."""
     hidden, heads, inner, layers = 18, 3, 24, 2
-    c = Checkpoint(name, "ALiBi for 3 heads, gated GELU; prefix bert.", limit=LONG)
+    layer_names = JINA_CODE_NAMES if code else JINA_NAMES
+    c = Checkpoint(name, note, limit=limit)
     model = nn.ModuleDict({
         "word": nn.Embedding(c.vocab, hidden), "segment": nn.Embedding(2, hidden),
         "norm": nn.LayerNorm(hidden, eps=1e-12),
-        "layers": nn.ModuleList(JinaLayer(hidden, inner) for _ in range(layers))})
+        "layers": nn.ModuleList(JinaLayer(hidden, inner, code) for _ in range(layers))})
     randomize(model, seed)
     double = copy.deepcopy(model).double()
 
@@ -240,7 +257,7 @@ def jina(name, seed):
             state["bert.embeddings." + names[key]] = value
             continue
         _, number, part, kind = key.split(".")
-        state[f"bert.encoder.layer.{number}.{JINA_NAMES[part]}.{kind}"] = value
+        state[f"bert.encoder.layer.{number}.{layer_names[part]}.{kind}"] = value
     save_file(state, str(c.directory / "model.safetensors"), metadata={"format": "pt"})
     c.finish({"model_type": "bert", "architectures": ["JinaBertForMaskedLM"], "vocab_size": c.vocab,
               "hidden_size": hidden, "num_attention_heads": heads, "num_hidden_layers": layers,
@@ -342,7 +359,8 @@ def families():
       tf.GteConfig(**small, pad_token_id=0, rope_parameters=rope), 15, types=1)
     t("gte-classify", "classifier on the pooler", tf.GteForSequenceClassification,
       tf.GteConfig(**small, pad_token_id=0, rope_parameters=rope, **labels), 16, types=1)
-    jina("jina-bert", 17)
+    jina("jina-bert", "ALiBi for 3 heads, gated GELU; prefix bert.", 17, False, LONG)
+    jina("jina-code", "the same with normalized queries and keys", 21, True, LIMIT)
 
 
 # ---- Modules of sentence-transformers ---------------------------------------------

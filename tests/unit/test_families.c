@@ -363,6 +363,7 @@ static const char *const checkpoints[] = {
     "gte-mlm",
     "gte-classify",
     "jina-bert",
+    "jina-code",
     "sentence-modules",
     "sentence-prompts",
 };

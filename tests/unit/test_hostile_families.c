@@ -317,7 +317,7 @@ static void positions_end_where_the_table_does(void **state) {
 
 static const char *const kinds[] = {
     "roberta-classify", "mpnet-mlm",    "albert-mlm", "electra-classify",   "modernbert-classify",
-    "nomic-original",   "gte-original", "jina-bert",  "distilbert-classify"};
+    "nomic-original",   "gte-original", "jina-code",  "distilbert-classify"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Every digit of config.json becomes another: an error with a text, or it works. */
