@@ -36,6 +36,8 @@ uint64_t model_stamp(const bert_model *model) {
       "tokenizer.json",
       "tokenizer_config.json",
       "vocab.txt",
+      "vocab.json",
+      "merges.txt",
       "special_tokens_map.json",
       "vocab.json",
       "merges.txt",

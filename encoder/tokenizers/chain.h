@@ -133,6 +133,9 @@ void chain_free(chain *c);
 bert_status chain_load_normalizer(chain *c, const json_value *json, bert_error *error);
 bert_status chain_load_pretokenizer(chain *c, const json_value *json, bert_error *error);
 
+/* The steps of ByteLevel: a space before the text, GPT-2's pattern, bytes. */
+bert_status chain_add_byte_level(chain *c, int prefix, int cut, bert_error *error);
+
 /* Puts a step that lower-cases before all others. */
 bert_status chain_lowercase_first(chain *c, bert_error *error);
 

@@ -32,6 +32,17 @@ bert_status load_bpe_unknown(tokenizer *t, bert_text unknown, bert_error *error)
 /* loadjson.c: the members of a BertNormalizer as NORMALIZER_… */
 bert_status load_bert_normalizer(const json_value *json, int *steps, bert_error *error);
 
+/* tokenizer.c: reads a file of the directory, an object, and counts it among those
+** that make the tokenizer. *document is NULL when it is not there. */
+bert_status load_json_file(tokenizer *t, const char *directory, const char *name,
+                           json_document **document, bert_error *error);
+
+/* loadvocab.c: adds the special tokens that tokenizer_config.json (`config`, or
+** NULL) and special_tokens_map.json describe: names[i] is the key and the token that
+** it has when they do not say; the last is NULL. ids[i] become their ids. */
+bert_status load_special_tokens(tokenizer *t, const char *directory, const json_value *config,
+                                const char *const names[][2], int32_t *ids, bert_error *error);
+
 /* loadjson.c: the members of an added token other than its id. */
 bert_status load_added_token(const json_value *json, added_token *out, bert_error *error);
 

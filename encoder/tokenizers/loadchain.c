@@ -278,18 +278,23 @@ static bert_status load_metaspace(chain *c, const json_value *json, bert_error *
   return status;
 }
 
-static bert_status load_byte_level(chain *c, const json_value *json, bert_error *error) {
-  int prefix = 0, trim = 0, cut = 1;
+bert_status chain_add_byte_level(chain *c, int prefix, int cut, bert_error *error) {
   step *s;
-  bert_status status = load_required_bool(json, "add_prefix_space", &prefix, error);
-  if (status == BERT_OK) status = load_required_bool(json, "trim_offsets", &trim, error);
-  if (status == BERT_OK) status = json_get_bool(json, "use_regex", &cut, error);
-  if (status == BERT_OK && prefix) {
+  bert_status status = BERT_OK;
+  if (prefix) {
     status = chain_add(c, STEP_PREFIX, &s, error);
     if (status == BERT_OK) s->c = ' ';
   }
   if (status == BERT_OK && cut) status = add(c, STEP_GPT2, error);
   return status == BERT_OK ? add(c, STEP_BYTES, error) : status;
+}
+
+static bert_status load_byte_level(chain *c, const json_value *json, bert_error *error) {
+  int prefix = 0, trim = 0, cut = 1;
+  bert_status status = load_required_bool(json, "add_prefix_space", &prefix, error);
+  if (status == BERT_OK) status = load_required_bool(json, "trim_offsets", &trim, error);
+  if (status == BERT_OK) status = json_get_bool(json, "use_regex", &cut, error);
+  return status == BERT_OK ? chain_add_byte_level(c, prefix, cut, error) : status;
 }
 
 static bert_status load_pretokenizers(chain *c, const json_value *json, bert_error *error);

@@ -4,22 +4,41 @@
 ** Encoding pulls word after word out of the pipeline of pipeline.h, so that it
 ** can stop when the token limit is reached; the token lists are all that grows.
 */
-#include "tokenizer.h"
 #include "../files/files.h"
+#include "load.h"
 
 #include <string.h>
 
 /* ---- Open and describe ------------------------------------------------------ */
 
-static bert_status load(tokenizer *t, const char *directory, int *steps, bert_error *error) {
-  json_document *document = NULL;
+bert_status load_json_file(tokenizer *t, const char *directory, const char *name,
+                           json_document **document, bert_error *error) {
   unsigned char digest[DIGEST_BYTES];
   bert_status status =
-      file_read_json_digest(directory, "tokenizer.json", 1, JSON_OBJECT, &document, digest, error);
+      file_read_json_digest(directory, name, 1, JSON_OBJECT, document, digest, error);
+  if (status == BERT_OK && *document != NULL) digest_add(&t->files, digest, sizeof digest);
+  return status;
+}
+
+/* Of before tokenizer.json: vocab.txt is WordPiece, vocab.json byte-level BPE. */
+static bert_status load_without_json(tokenizer *t, const char *directory, int *steps,
+                                     bert_error *error) {
+  json_document *document = NULL;
+  bert_status status = load_json_file(t, directory, "vocab.json", &document, error);
   if (status != BERT_OK) return status;
-  digest_begin(&t->files);
-  digest_add(&t->files, digest, sizeof digest);
   if (document == NULL) return load_vocab_txt(t, directory, steps, error);
+  status = load_vocab_json(t, directory, json_root(document), error);
+  json_free(document);
+  return status;
+}
+
+static bert_status load(tokenizer *t, const char *directory, int *steps, bert_error *error) {
+  json_document *document = NULL;
+  bert_status status;
+  digest_begin(&t->files);
+  status = load_json_file(t, directory, "tokenizer.json", &document, error);
+  if (status != BERT_OK) return status;
+  if (document == NULL) return load_without_json(t, directory, steps, error);
   status = load_tokenizer_json(t, json_root(document), steps, error);
   json_free(document);
   return status == BERT_OK ? BERT_OK : error_prefix(error, "%s/tokenizer.json", directory);

@@ -65,4 +65,8 @@ bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps
 /* loadvocab.c: the same from vocab.txt and tokenizer_config.json. */
 bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert_error *error);
 
+/* loadmerges.c: the same from vocab.json, merges.txt and tokenizer_config.json. */
+bert_status load_vocab_json(tokenizer *t, const char *directory, const json_value *vocab,
+                            bert_error *error);
+
 #endif

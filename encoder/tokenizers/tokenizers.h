@@ -28,7 +28,8 @@
 typedef struct tokenizer tokenizer;
 
 /* Opens the tokenizer of the model in `directory`: tokenizer.json, or else
-** vocab.txt with tokenizer_config.json. `lowercase` other than 0 forces lower
+** vocab.json with merges.txt, or vocab.txt, with tokenizer_config.json. `lowercase` other than 0
+*forces lower
 ** case (do_lower_case of sentence_bert_config.json). A component of an unknown
 ** type is BERT_UNSUPPORTED and named. */
 bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out,
