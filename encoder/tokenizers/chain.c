@@ -40,19 +40,20 @@ void chain_free(chain *c) {
 /* ---- Stages ------------------------------------------------------------------ */
 
 const text_char *stage_fetch(stage *s, size_t i) {
-  while (i >= queue_size(&s->ahead)) {
-    text_char c;
+  char_queue *q = &s->ahead;
+  while (i >= queue_size(q)) {
     if (s->ended || i >= AHEAD_MAX) return NULL;
-    if (!s->from->next(s->from, &c)) {
-      s->ended = 1;
-      return NULL;
-    }
-    if (!queue_push(&s->ahead, c)) {
+    if (q->count == q->capacity && !queue_grow(q)) {
       s->run->failed = s->ended = 1;
       return NULL;
     }
+    if (!s->from->next(s->from, &q->items[q->count])) {
+      s->ended = 1;
+      return NULL;
+    }
+    q->count++;
   }
-  return &s->ahead.items[s->ahead.head + i];
+  return &q->items[q->head + i];
 }
 
 void stage_make(stage *s, text_char c) {
@@ -159,10 +160,14 @@ int chain_run_resume(chain_run *r) {
 
 /* ---- Words --------------------------------------------------------------------- */
 
-static int word_append(chain_word *w, const text_char *c) {
+static int word_grow(chain_word *w) {
   while (w->bytes_capacity - w->size < 4)
     if (!memory_grow((void **)&w->bytes, w->bytes_capacity, &w->bytes_capacity, 1)) return 0;
-  if (!memory_grow((void **)&w->chars, w->count, &w->capacity, sizeof *w->chars)) return 0;
+  return memory_grow((void **)&w->chars, w->count, &w->capacity, sizeof *w->chars);
+}
+
+static int word_append(chain_word *w, const text_char *c) {
+  if ((w->bytes_capacity - w->size < 4 || w->count == w->capacity) && !word_grow(w)) return 0;
   w->size += unicode_put(c->c, w->bytes + w->size);
   w->chars[w->count++] = (word_char){c->start, c->stop, w->size};
   return 1;

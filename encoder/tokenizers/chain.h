@@ -43,12 +43,19 @@ typedef struct char_queue {
   text_char *items;
   size_t head, count, capacity;
 } char_queue;
-int queue_push(char_queue *q, text_char c); /* 0 when out of memory */
+int queue_grow(char_queue *q); /* makes room; 0 when out of memory */
 static inline size_t queue_size(const char_queue *q) {
   return q->count - q->head;
 }
+static inline int queue_push(char_queue *q, text_char c) { /* 0 when out of memory */
+  if (q->count == q->capacity && !queue_grow(q)) return 0;
+  q->items[q->count++] = c;
+  return 1;
+}
 static inline text_char queue_take(char_queue *q) {
-  return q->items[q->head++];
+  text_char c = q->items[q->head++];
+  if (q->head == q->count) q->head = q->count = 0;
+  return c;
 }
 
 /* ---- charsmap.c, regex.c: what some steps need ----------------------------- */
@@ -232,6 +239,9 @@ int forms_begin(stage *s); /* 0 when out of memory */
 int charsmap_begin(stage *s);
 void forms_end(stage *s);
 void charsmap_end(stage *s);
+
+/* Whether a match can begin with a character of ASCII. */
+int regex_begins(const regex *r, uint32_t c);
 
 /* The characters of the match of a pattern that begins with the one ahead; 0: none. */
 size_t regex_match(const regex *r, stage *s);

@@ -268,6 +268,16 @@ static int is_plain(stage *s) {
   return next == NULL || next->c < 0x80;
 }
 
+/* Hands on a plain character. */
+static void take_plain(stage *s, text_char *out) {
+  charsmap_state *state = s->charsmap;
+  state->last = LAST_REPLACED;
+  state->known = 0;
+  state->cluster = (grapheme_state){.any = 1, .before = GRAPHEME_ANY};
+  *out = queue_take(&s->ahead);
+  transform_note(&state->transform, out);
+}
+
 int charsmap_next(stage *s, text_char *out) {
   while (!stage_give(s, out)) {
     if (stage_peek(s, 0) == NULL) {
@@ -275,13 +285,12 @@ int charsmap_next(stage *s, text_char *out) {
       settle(s);
       s->charsmap->last = LAST_NONE;
     } else if (is_plain(s)) {
+      if (s->charsmap->last != LAST_PENDING) {
+        take_plain(s, out);
+        return 1;
+      }
       settle(s);
       s->charsmap->last = LAST_REPLACED;
-      s->charsmap->known = 0;
-      s->charsmap->cluster = (grapheme_state){.any = 1, .before = GRAPHEME_ANY};
-      text_char c = queue_take(&s->ahead);
-      transform_note(&s->charsmap->transform, &c);
-      stage_make(s, c);
     } else if (s->charsmap->inside) {
       read_inside(s);
     } else {

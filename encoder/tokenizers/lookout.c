@@ -65,7 +65,7 @@ static void take_token(stage *s, const added_token *token, size_t at, size_t cou
     l->stop = c->stop;
   }
   l->before = stage_peek(s, at + count - 1)->c;
-  s->ahead.head += at + count;
+  for (size_t i = 0; i < at + count; i++) queue_take(&s->ahead);
   l->taken = l->taken > at + count + spaces ? l->taken - at - count : spaces;
   l->plain = 0;
 }

@@ -488,6 +488,37 @@ static extent parse_literal(parser *p) {
   return e;
 }
 
+/* Marks what a match may begin with, from code[at] on; 0: it may begin with anything
+** that this does not see. `depth` bounds the alternatives that are followed. */
+static int mark_first(regex *r, size_t at, int depth) {
+  for (; depth > 0; depth--) {
+    const regex_code *code = &r->code[at];
+    if (code->op == OP_DONE) return 0;
+    if (code->op == OP_SET || code->op == OP_RUN) {
+      for (int c = 0; c < 128; c++) r->first[c] |= r->sets[code->a].ascii[c];
+      if (code->op == OP_SET || code->min > 0) return 1;
+      at++;
+    } else if (code->op == OP_SPLIT) {
+      if (!mark_first(r, code->b, depth - 1)) return 0;
+      at = code->a;
+    } else if (code->op == OP_ATOMIC) {
+      at++;
+    } else { /* what is ahead does not count */
+      at = code->a;
+    }
+  }
+  return 0;
+}
+
+static void find_first(regex *r) {
+  if (mark_first(r, 0, 100)) return;
+  for (int c = 0; c < 128; c++) r->first[c] = 1;
+}
+
+int regex_begins(const regex *r, uint32_t c) {
+  return c >= 128 || r->first[c];
+}
+
 bert_status regex_compile(bert_text pattern, int literal, regex **out, bert_error *error) {
   parser p = {.text = pattern, .status = BERT_OK, .error = error};
   extent e;
@@ -500,6 +531,7 @@ bert_status regex_compile(bert_text pattern, int literal, regex **out, bert_erro
     p.status =
         error_set(error, BERT_UNSUPPORTED,
                   "the pattern \"%.60s\" matches empty text, which is not supported", pattern.data);
+  if (p.status == BERT_OK) find_first(p.r);
   return p.status;
 }
 

@@ -47,6 +47,7 @@ struct regex {
   size_t set_count, set_capacity;
   set_item *items;
   size_t item_count, item_capacity;
+  unsigned char first[128]; /* 1: a match may begin with this character of ASCII */
 };
 
 int regex_set_has(const regex *r, const regex_set *set, uint32_t c);

@@ -9,6 +9,11 @@ int replace_next(stage *s, text_char *out) {
     size_t size;
     text_char last;
     if (stage_give(s, out)) return 1;
+    if (queue_size(&s->ahead) == 0) { /* most characters begin no match */
+      if (s->ended || !s->from->next(s->from, out)) return 0;
+      if (!regex_begins(s->step->pattern, out->c)) return 1;
+      if (!queue_push(&s->ahead, *out)) s->run->failed = 1;
+    }
     if (stage_peek(s, 0) == NULL) return 0;
     size = regex_match(s->step->pattern, s);
     last = queue_take(&s->ahead);
@@ -35,7 +40,8 @@ static int begins(cut_behavior behavior, int match, int before) {
 /* A stretch begins with the character ahead: `mode` is 1 for a match, 2 for what
 ** is between, of which the end is not known yet; s->part characters of it are. */
 static void start_stretch(stage *s, int new_part) {
-  size_t size = regex_match(s->step->pattern, s);
+  const text_char *c = stage_peek(s, 0);
+  size_t size = regex_begins(s->step->pattern, c->c) ? regex_match(s->step->pattern, s) : 0;
   int mode = size > 0 ? 1 : 2, match = (mode == 1) != s->step->flag;
   s->part = size > 0 ? size : 1;
   if (new_part)

@@ -11,18 +11,12 @@
 
 #include <string.h>
 
-int queue_push(char_queue *q, text_char c) {
-  if (q->head == q->count) q->head = q->count = 0;
-  if (q->count == q->capacity) {
-    if (q->head > q->capacity / 2) {
-      memmove(q->items, q->items + q->head, queue_size(q) * sizeof *q->items);
-      q->count -= q->head;
-      q->head = 0;
-    } else if (!memory_grow((void **)&q->items, q->count, &q->capacity, sizeof *q->items)) {
-      return 0;
-    }
-  }
-  q->items[q->count++] = c;
+int queue_grow(char_queue *q) {
+  if (q->head <= q->capacity / 2)
+    return memory_grow((void **)&q->items, q->count, &q->capacity, sizeof *q->items);
+  memmove(q->items, q->items + q->head, queue_size(q) * sizeof *q->items);
+  q->count -= q->head;
+  q->head = 0;
   return 1;
 }
 
