@@ -96,7 +96,7 @@ static bert_status read_sizes(const json_value *root, const config_family *f, mo
 }
 
 static bert_status check_heads(const model_config *c, bert_error *error) {
-  if (c->hidden_size % c->heads == 0) return BERT_OK;
+  if (c->heads > 0 && c->hidden_size % c->heads == 0) return BERT_OK;
   return error_set(error, BERT_INVALID,
                    "hidden_size %d is not a multiple of num_attention_heads %d", c->hidden_size,
                    c->heads);

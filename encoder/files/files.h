@@ -6,7 +6,7 @@
 **   safetensors.c  the tensors of model.safetensors, or of its shards
 **   config.c       config.json: sizes and settings of the encoder
 **   config_families.c  the same: keys, defaults and refusals of each family
-**   labels.c       the same: labels and activations of a head
+**   head_config.c  the same: labels and activations of a head
 **   modules.c      sentence-transformers: modules.json, pooling, dense,
 **                  normalize
 **   sentence.c     the same: prompts, token limit, and all of it together
@@ -203,7 +203,7 @@ bert_status config_name_is(const json_value *root, const char *key, const char *
 /* BERT_UNSUPPORTED unless the value is absent, null or empty. */
 bert_status config_empty(const json_value *root, const char *key, bert_error *error);
 
-/* ---- labels.c ----------------------------------------------------------- */
+/* ---- head_config.c ----------------------------------------------------- */
 
 /* What config.json says of the head of a checkpoint. */
 typedef struct head_config {

@@ -1,5 +1,5 @@
 /*
-** labels.c: what config.json says of the head of a checkpoint: the labels, what
+** head_config.c: what config.json says of the head of a checkpoint: the labels, what
 ** makes scores of its numbers, and how ModernBERT's head is made.
 */
 #include <stdio.h>
