@@ -210,6 +210,19 @@ void bert_tokens_free(bert_tokens *tokens);
 ** as long as the model, not NUL-terminated. */
 bert_text bert_token_string(const bert_model *model, int32_t id);
 
+/* What token `id` reads as, alone: the marks of the vocabulary stand for what they
+** mean, so that "Ġtime" of a byte-level vocabulary is " time" and "▁time" is
+** "time"; a piece such as "##ing" keeps its mark, and part of a character is U+FFFD.
+** Writes at most `room` bytes to `out` and returns how many there are; 0 for an id
+** that has no token. */
+size_t bert_token_text(const bert_model *model, int32_t id, char *out, size_t room);
+
+/* The text with the mask token at bytes [start, stop) of it replaced by token `id`:
+** "read [MASK] loud" with "##ing" is "reading loud". All else stays as it is written.
+** Writes at most `room` bytes to `out` and returns how many there are. */
+size_t bert_replace_mask(const bert_model *model, bert_text text, size_t start, size_t stop,
+                         int32_t id, char *out, size_t room);
+
 /* A piece of a long text: bytes [start, stop) of it. `tokens` is what
 ** bert_tokenize gives for the piece alone, special tokens included. */
 typedef struct bert_chunk {

@@ -55,6 +55,15 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
                              size_t limit, int only_used, bert_tokens **tokens, bert_error *error);
 void tokens_free(bert_tokens *tokens);
 
+/* ---- spelling.c: tokens to text ---------------------------------------- */
+
+/* Both write what they give to out[room] and return its size, of which there may be
+** more than there is room; NULL with room 0 only asks. They are bert_token_text and
+** bert_replace_mask of bert.h; `replaced` is the token that stands at [start, stop). */
+size_t tokenizer_spell(const tokenizer *t, int32_t id, char *out, size_t room);
+size_t tokenizer_replace(const tokenizer *t, bert_text text, size_t start, size_t stop,
+                         int32_t replaced, int32_t id, char *out, size_t room);
+
 /* ---- unicode.c, unicode8.c: characters --------------------------------- */
 
 /* The character at text[*at] (at < size) and moves *at past it. What is not
