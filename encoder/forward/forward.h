@@ -179,12 +179,23 @@ float *weights_block(encoder_weights *w, uint64_t count);
 bert_status heads_bind(const model_config *config, const head_config *c, const tensor_file *file,
                        encoder_weights *w, bert_error *error);
 
+/* Rows that a head works on at once. */
+enum { HEAD_ROWS = 32 };
+
+/* The tokens [first, first + count) of a sequence or, with `which`, those it names
+** there; count <= HEAD_ROWS. A head that works on the whole text takes a count of 1. */
+typedef struct head_rows {
+  size_t tokens; /* of the sequence */
+  const size_t *which;
+  size_t first, count;
+} head_rows;
+
 /* Floats of scratch that head_apply needs. */
 size_t head_scratch(const encoder_weights *w);
 
-/* logits[out] of the head for row `token` of hidden[tokens, hidden]. */
-void head_apply(const encoder_weights *w, const task_head *h, const float *hidden, size_t tokens,
-                size_t token, float *scratch, float *logits);
+/* logits[count, out] of the head, from the sequence's hidden[tokens, hidden]. */
+void head_apply(const encoder_weights *w, const task_head *h, const float *hidden,
+                const head_rows *r, float *scratch, float *logits);
 
 /* ---- positions.c --------------------------------------------------------- */
 

@@ -122,33 +122,45 @@ bert_status heads_bind(const model_config *config, const head_config *c, const t
 /* ---- Logits --------------------------------------------------------------- */
 
 size_t head_scratch(const encoder_weights *w) {
-  return (size_t)w->hidden + (size_t)(w->hidden > w->embedding ? w->hidden : w->embedding);
+  size_t widest = (size_t)(w->hidden > w->embedding ? w->hidden : w->embedding);
+  return HEAD_ROWS * ((size_t)w->hidden + widest);
 }
 
-static void apply(const linear *l, const float *x, float *y) {
-  size_t in = (size_t)l->in, out = (size_t)l->out;
-  gemm_linear(kernels_current(), x, in, l->weight, in, l->bias, y, out, 1, out, in);
-}
-
-void head_apply(const encoder_weights *w, const task_head *h, const float *hidden, size_t tokens,
-                size_t token, float *scratch, float *logits) {
-  const kernels *k = kernels_current();
-  float *own = scratch, *inner = scratch + w->hidden; /* [hidden], [hidden or embedding] */
-  const float *x = hidden + token * (size_t)w->hidden;
+/* x[rows, hidden]: what the head works on. */
+static void gather(const encoder_weights *w, const task_head *h, const float *hidden,
+                   const head_rows *r, float *x) {
+  size_t width = (size_t)w->hidden;
   if (h->pooled || h->mean) {
-    pool(w, h->pooled ? POOLING_POOLER : POOLING_MEAN, hidden, tokens, 0, own);
-    x = own;
+    pool(w, h->pooled ? POOLING_POOLER : POOLING_MEAN, hidden, r->tokens, 0, x);
+    return;
   }
+  for (size_t i = 0; i < r->count; i++) {
+    size_t token = r->first + i;
+    if (r->which != NULL) token = r->which[token];
+    memcpy(x + i * width, hidden + token * width, width * sizeof *x);
+  }
+}
+
+/* y[rows, out] = l(x[rows, in]). */
+static void apply(const linear *l, const float *x, float *y, size_t rows) {
+  size_t in = (size_t)l->in, out = (size_t)l->out;
+  gemm_linear(kernels_current(), x, in, l->weight, in, l->bias, y, out, rows, out, in);
+}
+
+void head_apply(const encoder_weights *w, const task_head *h, const float *hidden,
+                const head_rows *r, float *scratch, float *logits) {
+  const kernels *k = kernels_current();
+  float *x = scratch, *inner = scratch + HEAD_ROWS * (size_t)w->hidden;
+  gather(w, h, hidden, r, x);
   if (h->dense.weight != NULL) {
-    apply(&h->dense, x, inner);
-    k->activate(h->activation, inner, (size_t)h->dense.out);
+    apply(&h->dense, x, inner, r->count);
+    k->activate(h->activation, inner, r->count * (size_t)h->dense.out);
     x = inner;
   }
   if (h->norm.gain != NULL) {
     size_t width = (size_t)h->out.in;
-    k->layer_norm(x, width, NULL, 0, h->norm.gain, h->norm.bias, h->norm.epsilon, inner, width, 1,
-                  width);
-    x = inner;
+    k->layer_norm(x, width, NULL, 0, h->norm.gain, h->norm.bias, h->norm.epsilon, x, width,
+                  r->count, width);
   }
-  apply(&h->out, x, logits);
+  apply(&h->out, x, logits, r->count);
 }

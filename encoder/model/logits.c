@@ -141,9 +141,10 @@ bert_status bert_pass_logits(const bert_pass *pass, bert_head_kind kind, const s
   size_t width = (size_t)m->heads[kind].width, rows = kind == BERT_HEAD_CLASSIFY ? 1 : count;
   float *scratch = memory_alloc(memory_product(head_scratch(&m->weights), sizeof *scratch));
   if (scratch == NULL) return error_nomem(error, "computing logits");
-  for (size_t i = 0; i < rows; i++) {
-    size_t token = kind == BERT_HEAD_CLASSIFY ? 0 : which == NULL ? i : which[i];
-    head_apply(&m->weights, h, hidden, pass->tokens, token, scratch, logits + i * width);
+  for (size_t i = 0; i < rows; i += HEAD_ROWS) {
+    head_rows r = {pass->tokens, kind == BERT_HEAD_CLASSIFY ? NULL : which, i, rows - i};
+    if (r.count > HEAD_ROWS) r.count = HEAD_ROWS;
+    head_apply(&m->weights, h, hidden, &r, scratch, logits + i * width);
   }
   memory_free(scratch);
   return check_logits(m, logits, rows * width, error);
