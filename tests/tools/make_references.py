@@ -131,8 +131,9 @@ class Checkpoint:
         self.tokenizer.save(str(self.directory / "tokenizer.json"))
         self.write_json(
             "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]",
-             "model_max_length": self.limit},
+            {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]",
+             "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]",
+             "mask_token": "[MASK]", "model_max_length": self.limit},
         )
         self.write_json(
             "expected.json",
