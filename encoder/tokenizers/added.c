@@ -73,13 +73,22 @@ static int accept(added_scan *s, const added_token *token, size_t start, size_t 
   return 1;
 }
 
-/* How far it is known that no token begins, `at` being searched: white space
-** before may still belong to one. */
+/* Where the character begins that byte `at` is in the middle of. */
+static size_t align(const added_scan *s, size_t at) {
+  while (at > s->known && ((unsigned char)s->text.data[at] & 0xC0) == 0x80) at--;
+  return at;
+}
+
+/* How far it is known that no token begins, `at` being searched now and `resume`
+** before: white space that ends there may still belong to one, and so may all since
+** `known` if there was nothing else. */
 static size_t known_until(const added_scan *s, size_t at) {
-  size_t floor = s->known;
-  if (at >= s->text.size || !s->added->raw.any_lstrip) return at < s->text.size ? at : s->text.size;
-  while (at > floor && ((unsigned char)s->text.data[at] & 0xC0) == 0x80) at--;
-  return space_before(&s->text, at, floor);
+  size_t floor, space;
+  if (at >= s->text.size) return s->text.size;
+  if (!s->added->raw.any_lstrip) return at;
+  floor = align(s, s->resume);
+  space = space_before(&s->text, align(s, at), floor);
+  return space > floor ? space : s->known;
 }
 
 int added_scan_more(added_scan *s) {
@@ -95,8 +104,8 @@ int added_scan_more(added_scan *s) {
       if (token != NULL && accept(s, token, at, at + size)) return s->known > before;
       at += token != NULL ? size : 1;
     }
-    s->resume = at;
     s->known = known_until(s, at);
+    s->resume = at;
   } while (s->known <= before && at < s->text.size);
   return s->known > before;
 }
