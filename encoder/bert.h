@@ -128,7 +128,7 @@ void bert_close(bert_model *model);
 typedef struct bert_description {
   const char *source;     /* the directory it was opened from, absolute */
   const char *family;     /* "bert", "roberta", "modernbert", … */
-  const char *tokenizer;  /* "wordpiece" */
+  const char *tokenizer;  /* "wordpiece", "bpe", "unigram" */
   const char *pooling;    /* "cls", "mean", "max", "mean_sqrt_len", "weightedmean" or
                              "lasttoken"; the first where several are concatenated */
   const char *similarity; /* what the embeddings were trained for: "cosine", "dot",
