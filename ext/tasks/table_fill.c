@@ -51,7 +51,8 @@ static void fill_clear(void *cursor) {
 
 /* Whether id a comes behind id b. */
 static int is_worse(const float *scores, int32_t a, int32_t b) {
-  return scores[a] < scores[b] || (scores[a] <= scores[b] && a > b);
+  if (scores[a] < scores[b]) return 1;
+  return a > b && scores[a] <= scores[b];
 }
 
 /* Lets heap[at] sink to its place: the worst of heap[count] is heap[0]. */

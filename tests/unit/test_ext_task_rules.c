@@ -332,16 +332,11 @@ static void windows_are_seamless(void **state) {
         "WITH a AS (SELECT e.* FROM long, bert_entities(x, "
         "'{\"model\":\"blind\",\"max_tokens\":%d}')"
         " e), b AS (SELECT e.* FROM long, bert_entities(x, '{\"model\":\"blind\"}') e) "
-        "SELECT count(*), (SELECT count(*) FROM a), (SELECT count(*) FROM b) FROM a JOIN b USING "
-        "(entity, text, start, stop) WHERE abs(a.score - b.score) < 1e-5",
+        "SELECT count(*) > 5, count(*) - (SELECT count(*) FROM a), count(*) - (SELECT count(*) "
+        "FROM b) FROM a JOIN b USING (entity, text, start, stop) WHERE abs(a.score - b.score) < "
+        "1e-5",
         limit);
-    char *answer = sqldb_answer(db, sql, NULL);
-    int both, a, b;
-    assert_int_equal(sscanf(answer, "%d|%d|%d", &both, &a, &b), 3);
-    assert_int_equal(both, a);
-    assert_int_equal(both, b);
-    assert_true(both > 5);
-    sqlite3_free(answer);
+    assert_answer(db, sql, "1|0|0");
     sqlite3_free(sql);
   }
   assert_answer(db,
