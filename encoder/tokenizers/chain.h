@@ -14,7 +14,7 @@
 **   transform.c     which bytes a character stands for when some were replaced
 **   charsmap.c      Precompiled: the character map of SentencePiece
 **   replace.c       Replace, and Split: a pattern looked for in the text
-**   regex.c         the patterns;  regexmatch.c  their search
+**   regex.c         the patterns; regexset.c: their sets; regexmatch.c: their search
 **   splits.c        pre-tokenizers that look at one character at a time
 **   gpt2.c          ByteLevel's own pattern
 **   lookout.c       added tokens that are looked for in normalized text

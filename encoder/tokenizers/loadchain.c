@@ -15,7 +15,7 @@ typedef struct loader_entry {
 } loader_entry;
 
 static bert_status add(chain *c, step_kind kind, bert_error *error) {
-  step *s;
+  step *s = NULL;
   return chain_add(c, kind, &s, error);
 }
 
@@ -95,7 +95,7 @@ static bert_status load_bert(chain *c, const json_value *json, bert_error *error
 
 static bert_status load_strip(chain *c, const json_value *json, bert_error *error) {
   int left = 0, right = 0;
-  step *s;
+  step *s = NULL;
   bert_status status = load_required_bool(json, "strip_left", &left, error);
   if (status == BERT_OK) status = load_required_bool(json, "strip_right", &right, error);
   if (status == BERT_OK) status = chain_add(c, STEP_STRIP, &s, error);
@@ -105,7 +105,7 @@ static bert_status load_strip(chain *c, const json_value *json, bert_error *erro
 
 static bert_status load_prepend(chain *c, const json_value *json, bert_error *error) {
   const json_value *text;
-  step *s;
+  step *s = NULL;
   bert_status status = load_required(json, "prepend", JSON_STRING, &text, error);
   if (status == BERT_OK) status = chain_add(c, STEP_PREPEND, &s, error);
   return status == BERT_OK ? read_content(s, text, error) : status;
@@ -113,7 +113,7 @@ static bert_status load_prepend(chain *c, const json_value *json, bert_error *er
 
 static bert_status load_replace(chain *c, const json_value *json, bert_error *error) {
   const json_value *text;
-  step *s;
+  step *s = NULL;
   bert_status status = load_required(json, "content", JSON_STRING, &text, error);
   if (status == BERT_OK) status = chain_add(c, STEP_REPLACE, &s, error);
   if (status == BERT_OK) status = read_content(s, text, error);
@@ -121,7 +121,7 @@ static bert_status load_replace(chain *c, const json_value *json, bert_error *er
 }
 
 static bert_status load_precompiled(chain *c, const json_value *json, bert_error *error) {
-  step *s;
+  step *s = NULL;
   bert_status status = chain_add(c, STEP_PRECOMPILED, &s, error);
   if (status != BERT_OK) return status;
   return charsmap_load(json_get(json, "precompiled_charsmap"), &s->map, error);
@@ -175,7 +175,7 @@ bert_status chain_load_normalizer(chain *c, const json_value *json, bert_error *
 /* ---- Pre-tokenizers -------------------------------------------------------------- */
 
 static bert_status add_cut(chain *c, step_kind kind, cut_behavior behavior, bert_error *error) {
-  step *s;
+  step *s = NULL;
   bert_status status = chain_add(c, kind, &s, error);
   if (status == BERT_OK) s->behavior = behavior;
   return status;
@@ -229,7 +229,7 @@ static bert_status load_delimiter(chain *c, const json_value *json, bert_error *
 }
 
 static bert_status load_split(chain *c, const json_value *json, bert_error *error) {
-  step *s;
+  step *s = NULL;
   bert_status status = chain_add(c, STEP_CUT_PATTERN, &s, error);
   if (status == BERT_OK) status = read_behavior(json, 1, &s->behavior, error);
   if (status == BERT_OK) status = load_required_bool(json, "invert", &s->flag, error);
@@ -259,7 +259,7 @@ static bert_status read_scheme(const json_value *json, int *out, bert_error *err
 static bert_status load_metaspace(chain *c, const json_value *json, bert_error *error) {
   int scheme = 0, split = 1;
   uint32_t replacement = 0;
-  step *s;
+  step *s = NULL;
   bert_status status = read_char(json, "replacement", &replacement, error);
   if (status == BERT_OK) status = read_scheme(json, &scheme, error);
   if (status == BERT_OK) status = json_get_bool(json, "split", &split, error);
@@ -279,7 +279,7 @@ static bert_status load_metaspace(chain *c, const json_value *json, bert_error *
 }
 
 bert_status chain_add_byte_level(chain *c, int prefix, int cut, bert_error *error) {
-  step *s;
+  step *s = NULL;
   bert_status status = BERT_OK;
   if (prefix) {
     status = chain_add(c, STEP_PREFIX, &s, error);

@@ -52,4 +52,37 @@ struct regex {
 
 int regex_set_has(const regex *r, const regex_set *set, uint32_t c);
 
+/* ---- regexset.c: a pattern being read ------------------------------------------ */
+
+typedef struct regex_parser {
+  regex *r;
+  bert_text text;
+  size_t at;
+  int fold; /* letters of either case */
+  int depth;
+  bert_status status;
+  bert_error *error;
+} regex_parser;
+
+/* Ends the reading: the pattern has `what` at this place. */
+void regex_refuse(regex_parser *p, const char *what);
+void regex_fail_memory(regex_parser *p);
+
+int regex_more(const regex_parser *p); /* nothing went wrong, and there is more */
+int regex_is_next(const regex_parser *p, const char *text);
+int regex_skip(regex_parser *p, const char *text); /* reads it if it is next */
+
+/* A set is made of the items that are added from r->item_count on, and closed; its
+** number. */
+void regex_add_range(regex_parser *p, uint32_t first, uint32_t last);
+void regex_add_item(regex_parser *p, set_item item);
+size_t regex_close_set(regex_parser *p, size_t first, int negated);
+
+/* A set in brackets, behind the first; \w or \W; an escape that is a set, as items
+** (0: it is none); the character that an escape stands for, behind the backslash. */
+size_t regex_parse_set(regex_parser *p);
+size_t regex_parse_word(regex_parser *p);
+int regex_add_escaped(regex_parser *p);
+uint32_t regex_escaped(regex_parser *p);
+
 #endif
