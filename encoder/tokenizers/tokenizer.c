@@ -184,8 +184,7 @@ static void scratch_free(scratch *s) {
 static void trim_tokens(const postprocessor *p, bert_text text, token_list *list, size_t first,
                         const margins *m) {
   size_t count = list->count;
-  for (list->count = first + 1; p->trims > 0 && list->count <= count; list->count++)
-    trim_last(p, text, list, m);
+  for (list->count = first + 1; list->count <= count; list->count++) trim_last(p, text, list, m);
   list->count = count;
 }
 
@@ -193,17 +192,16 @@ static void trim_tokens(const postprocessor *p, bert_text text, token_list *list
 static int add_word(const tokenizer *t, bert_text text, const word *w, token_segment *s) {
   int32_t number = segment_word(s);
   size_t first = s->list.count;
-  margins m, *own = NULL;
-  if (w->added != NULL) {
-    if (!token_list_add(&s->list, w->added->id, number, w->start, w->stop)) return 0;
-    if (t->postprocessor.trims > 0) {
-      m = trim_margins(text.data + w->start, w->stop - w->start);
-      own = &m;
-    }
-  } else if (!wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list)) {
-    return 0;
+  margins m;
+  if (w->added == NULL) {
+    if (!wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list)) return 0;
+    if (t->postprocessor.trims > 0) trim_tokens(&t->postprocessor, text, &s->list, first, NULL);
+    return 1;
   }
-  trim_tokens(&t->postprocessor, text, &s->list, first, own);
+  if (!token_list_add(&s->list, w->added->id, number, w->start, w->stop)) return 0;
+  if (t->postprocessor.trims == 0) return 1;
+  m = trim_margins(text.data + w->start, w->stop - w->start);
+  trim_tokens(&t->postprocessor, text, &s->list, first, &m);
   return 1;
 }
 

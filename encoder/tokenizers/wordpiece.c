@@ -15,8 +15,8 @@ int token_list_add(token_list *list, int32_t id, int32_t number, size_t start, s
 }
 
 /* The longest piece that begins at byte `at` of a word; its id and end, or -1. */
-static int32_t longest_piece(const trie *t, uint32_t node, const char *bytes, size_t size,
-                             size_t at, size_t *end) {
+static inline int32_t longest_piece(const trie *t, uint32_t node, const char *bytes, size_t size,
+                                    size_t at, size_t *end) {
   int32_t best = -1;
   for (size_t i = at; i < size && node != TRIE_NONE; i++) {
     node = trie_step(t, node, (unsigned char)bytes[i]);
