@@ -416,6 +416,31 @@ static void a_mask_must_be_there(void **state) {
       "5|1");
 }
 
+/* ---- Interrupts ------------------------------------------------------------------------------ */
+
+static void interrupt_now(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  sqlite3_interrupt(sqlite3_context_db_handle(context));
+  sqlite3_result_value(context, argv[0]);
+}
+
+/* The interrupt comes before the model runs, within the same step. */
+static void interrupts_stop_the_model(void **state) {
+  (void)state;
+  static const char *const statements[] = {
+      "SELECT bert_classify(interrupt_now('time flies'))",
+      "SELECT * FROM bert_classify(interrupt_now('time flies'))",
+      "SELECT bert_rerank('time', interrupt_now('flies'), '{\"model\":\"cross\"}')",
+      "SELECT * FROM bert_entities(interrupt_now('time flies'), '{\"model\":\"ner\"}')",
+      "SELECT * FROM bert_fill(interrupt_now('time [MASK]'), '{\"model\":\"fill\"}')"};
+  sqlite3_create_function(db, "interrupt_now", 1, SQLITE_UTF8, NULL, interrupt_now, NULL, NULL);
+  for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
+    int rc;
+    sqlite3_free(sqldb_answer(db, statements[i], &rc));
+    assert_int_equal(rc, SQLITE_INTERRUPT);
+  }
+  assert_answer(db, "SELECT count(*) FROM bert_classify('time flies')", "3");
+}
+
 #define EACH(test) cmocka_unit_test(test)
 
 int main(void) {
@@ -436,6 +461,7 @@ int main(void) {
                                      EACH(windows_need_room),
                                      EACH(every_mask_is_filled),
                                      EACH(top_k_goes_to_the_whole_vocabulary),
-                                     EACH(a_mask_must_be_there)};
+                                     EACH(a_mask_must_be_there),
+                                     EACH(interrupts_stop_the_model)};
   return cmocka_run_group_tests(tests, open_models, close_models);
 }
