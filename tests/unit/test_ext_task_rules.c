@@ -350,6 +350,60 @@ static void windows_are_seamless(void **state) {
   forget(copy, "blind");
 }
 
+/* With a model that knows these names: wherever the edges of windows fall. */
+static void names_at_edges_are_whole(void **state) {
+  (void)state;
+  assert_runs(db, "SELECT bert_load('tests/golden/toys/names', 'names')");
+  for (int limit = 9; limit <= 16; limit++) {
+    char *sql = sqlite3_mprintf(
+        "WITH texts(t) AS (SELECT replace(hex(zeroblob(value)), '00', 'was ') || '. Yesterday "
+        "Omar flew from New York to Oslo .' || replace(hex(zeroblob(30)), '00', ' was') FROM "
+        "json_each('[0,1,2,3,4,5,6,7,8,9,10,11,12]')) SELECT count(*), sum((SELECT "
+        "group_concat(entity || ' ' || text) FROM bert_entities(t, "
+        "'{\"model\":\"names\",\"max_tokens\":%d}')) = 'PER Omar,LOC New York,LOC Oslo') FROM "
+        "texts",
+        limit);
+    assert_answer(db, sql, "13|13");
+    sqlite3_free(sql);
+  }
+  assert_runs(db, "SELECT bert_unload('names')");
+}
+
+/* With 10 tokens a window has 8 letters, two of them shared: the labels are those that
+** the letters [start, start + 8) get as a text of their own, and the second of two
+** shared letters is labelled by the later window. */
+static void each_token_has_the_label_of_its_window(void **state) {
+  (void)state;
+  static const char *const labels[][2] = {{"\"O\"", "\"B-0\""},
+                                          {"\"B-PER\"", "\"B-1\""},
+                                          {"\"I-PER\"", "\"B-2\""},
+                                          {"\"B-LOC\"", "\"B-3\""},
+                                          {"\"I-LOC\"", "\"B-4\""}};
+  char *copy = scratch_copy(FAMILIES "bert-ner-cased");
+  for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+    scratch_replace(copy, "config.json", labels[i][0], labels[i][1]);
+  load(copy, "each"); /* each token is an entity */
+  for (int letters = 30; letters <= 34; letters++) {
+    int last = letters - 8;
+    char *sql = sqlite3_mprintf(
+        "WITH RECURSIVE t(i, x) AS (SELECT 1, 'a' UNION ALL SELECT i + 1, x || ' ' || char(97 + i "
+        "%% 26) FROM t WHERE i < %d), text(x) AS (SELECT x FROM t WHERE i = %d), "
+        "begins(b, first) AS (SELECT 0, 0 UNION ALL SELECT min(b + 6, %d), "
+        "min(b + 6, %d) + (b + 8 - min(b + 6, %d)) / 2 FROM begins WHERE b < %d), "
+        "windows AS (SELECT b, first, lead(first, 1, 99) OVER (ORDER BY b) AS stop FROM begins), "
+        "expected AS (SELECT b + e.start / 2 AS i, e.entity, e.score FROM text, windows, "
+        "bert_entities(substr(x, 2 * b + 1, 15), '{\"model\":\"each\"}') e "
+        "WHERE b + e.start / 2 >= first AND b + e.start / 2 < windows.stop) "
+        "SELECT count(*) = %d, sum(f.entity = g.entity AND abs(f.score - g.score) < 1e-6) = %d "
+        "FROM text, bert_entities(x, '{\"model\":\"each\",\"max_tokens\":10}') f JOIN expected g "
+        "ON f.start = 2 * g.i",
+        letters, letters, last, last, last, last, letters, letters);
+    assert_answer(db, sql, "1|1");
+    sqlite3_free(sql);
+  }
+  forget(copy, "each");
+}
+
 static void windows_need_room(void **state) {
   (void)state;
   assert_error(db, "SELECT * FROM bert_entities('a', '{\"model\":\"ner\",\"max_tokens\":2}')",
@@ -458,6 +512,8 @@ int main(void) {
                                      EACH(entities_are_chosen_by_name),
                                      EACH(other_schemes_group_as_in_the_pipeline),
                                      EACH(windows_are_seamless),
+                                     EACH(names_at_edges_are_whole),
+                                     EACH(each_token_has_the_label_of_its_window),
                                      EACH(windows_need_room),
                                      EACH(every_mask_is_filled),
                                      EACH(top_k_goes_to_the_whole_vocabulary),
