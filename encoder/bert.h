@@ -126,12 +126,16 @@ void bert_close(bert_model *model);
 
 /* What a model is. Strings live as long as the model. */
 typedef struct bert_description {
-  const char *source;    /* the directory it was opened from, absolute */
-  const char *family;    /* "bert" */
-  const char *tokenizer; /* "wordpiece" */
-  const char *pooling;   /* "cls", "mean", "max", "mean_sqrt_len" or "pooler" */
-  const char *precision; /* "float32" */
-  const char *tasks;     /* comma-separated: "embed" */
+  const char *source;     /* the directory it was opened from, absolute */
+  const char *family;     /* "bert", "roberta", "modernbert", … */
+  const char *tokenizer;  /* "wordpiece", "bpe", "unigram" */
+  const char *pooling;    /* "cls", "mean", "max", "mean_sqrt_len", "weightedmean" or
+                             "lasttoken"; the first where several are concatenated */
+  const char *similarity; /* what the embeddings were trained for: "cosine", "dot",
+                             "euclidean" or "manhattan" */
+  const char *precision;  /* "float32" */
+  const char *tasks;      /* comma-separated: "embed", and by its heads "classify",
+                             "rerank", "entities", "fill" */
   int layers, heads;
   int hidden_size; /* width of a contextual vector */
   int dim;         /* width of an embedding */
@@ -206,6 +210,19 @@ void bert_tokens_free(bert_tokens *tokens);
 ** as long as the model, not NUL-terminated. */
 bert_text bert_token_string(const bert_model *model, int32_t id);
 
+/* What token `id` reads as, alone: the marks of the vocabulary stand for what they
+** mean, so that "Ġtime" of a byte-level vocabulary is " time" and "▁time" is
+** "time"; a piece such as "##ing" keeps its mark, and part of a character is U+FFFD.
+** Writes at most `room` bytes to `out` and returns how many there are; 0 for an id
+** that has no token. */
+size_t bert_token_text(const bert_model *model, int32_t id, char *out, size_t room);
+
+/* The text with the mask token at bytes [start, stop) of it replaced by token `id`:
+** "read [MASK] loud" with "##ing" is "reading loud". All else stays as it is written.
+** Writes at most `room` bytes to `out` and returns how many there are. */
+size_t bert_replace_mask(const bert_model *model, bert_text text, size_t start, size_t stop,
+                         int32_t id, char *out, size_t room);
+
 /* A piece of a long text: bytes [start, stop) of it. `tokens` is what
 ** bert_tokenize gives for the piece alone, special tokens included. */
 typedef struct bert_chunk {
@@ -252,8 +269,8 @@ typedef struct bert_embed_options {
                           "document" and "corpus" are roles that every model
                           has, empty where it defines none. NULL: the model's
                           default prompt, if it has one */
-  const char *pooling; /* "cls", "mean", "max", "mean_sqrt_len" or "pooler"
-                          instead of the model's own */
+  const char *pooling; /* "cls", "mean", "max", "mean_sqrt_len", "weightedmean",
+                          "lasttoken" or "pooler" instead of the model's own */
   int dims;            /* keep only the first dims numbers, renormalized if the
                           result is normalized; 0: all */
   int normalize;       /* 1: unit length, -1: as pooled, 0: as the model says */
@@ -309,7 +326,8 @@ int bert_pass_tokens(const bert_pass *pass);
 const float *bert_pass_hidden(const bert_pass *pass, int layer);
 
 /* Attention weights [tokens (queries), tokens (keys)] of one head, written to
-** `weights`: softmax(q k^T / sqrt(head size)), exactly those of the pass.
+** `weights`: softmax of the scores, exactly those of the pass. Keys that a query does
+** not see, in a layer with a sliding window, have weight 0.
 ** Errors: BERT_ARGUMENT (layer, head, or a pass that kept no attention),
 ** BERT_NUMERIC (weights that are not finite; names layer and head; `weights`
 ** then holds nothing of use). */
@@ -317,7 +335,8 @@ bert_status bert_pass_attention(const bert_pass *pass, int layer, int head, floa
                                 bert_error *error);
 
 /* The same for queries [first, first + queries) only, softmax(score /
-** temperature), and the scores q k^T / sqrt(head size) themselves. Both
+** temperature), and the scores themselves: q k^T / sqrt(head size), plus what the
+** model adds for the distance between the two, without a window's mask. Both
 ** outputs are [queries, tokens]; either may be NULL. A temperature of 1 gives
 ** the weights of the pass, and a row does not depend on the range it was asked
 ** for in. Errors: as above, for whichever output is asked for; BERT_ARGUMENT for
@@ -336,7 +355,8 @@ bert_status bert_pass_value_norms(const bert_pass *pass, int layer, int head, fl
 typedef enum bert_vector_kind { BERT_QUERY, BERT_KEY, BERT_VALUE } bert_vector_kind;
 
 /* The query, key or value vectors of one head, [tokens, head size], rows
-** *stride floats apart. NULL where the pass did not keep them. */
+** *stride floats apart; queries and keys as they meet, with rotary positions where
+** the model has them. NULL where the pass did not keep them. */
 const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int layer, int head,
                                size_t *stride);
 
@@ -347,6 +367,52 @@ bert_status bert_pass_pooler(const bert_pass *pass, float *output, bert_error *e
 /* How many forward passes this process has run, counted by sequence: for
 ** tests that must know whether work was shared. */
 uint64_t bert_passes_run(void);
+
+/* ---- Heads --------------------------------------------------------------- */
+
+/* What a checkpoint was trained for beside contextual vectors. */
+typedef enum bert_head_kind {
+  BERT_HEAD_CLASSIFY, /* numbers for a text or pair: classes, or a cross-encoder */
+  BERT_HEAD_ENTITIES, /* numbers for each token: named entities and the like */
+  BERT_HEAD_FILL      /* for a token, a number for each of the vocabulary */
+} bert_head_kind;
+
+typedef enum bert_problem { /* problem_type */
+                            BERT_PROBLEM_UNSAID,
+                            BERT_PROBLEM_ONE_LABEL,
+                            BERT_PROBLEM_MANY_LABELS,
+                            BERT_PROBLEM_REGRESSION
+} bert_problem;
+
+/* What makes scores of logits. */
+typedef enum bert_score { BERT_SCORE_LOGIT, BERT_SCORE_SIGMOID, BERT_SCORE_SOFTMAX } bert_score;
+
+typedef struct bert_head {
+  int width;                 /* logits for a text or token: labels, or the vocabulary */
+  const char *const *labels; /* [width], id2label; NULL for BERT_HEAD_FILL */
+  bert_problem problem;
+  bert_score score;  /* as the transformers pipelines have it */
+  bert_score rerank; /* as CrossEncoder.predict has it; LOGIT or SIGMOID */
+} bert_head;
+
+/* The head of that kind, which lives as long as the model; NULL when the model has
+** none. bert_description.tasks lists in words what there is. */
+const bert_head *bert_find_head(const bert_model *model, bert_head_kind kind);
+
+/* The logits of a pass. BERT_HEAD_CLASSIFY: [width], of the whole text; `which` is
+** ignored. The others: [count, width], of the tokens which[count], numbers among
+** those that went through the model; NULL which stands for the first `count`.
+** Errors: BERT_ARGUMENT (no such head; a token that is not there), BERT_NOMEM,
+** BERT_NUMERIC (logits that are not finite numbers). */
+bert_status bert_pass_logits(const bert_pass *pass, bert_head_kind kind, const size_t *which,
+                             size_t count, float *logits, bert_error *error);
+
+/* Turns logits[width] into scores[width], which may be the same. */
+void bert_scores(bert_score score, const float *logits, size_t width, float *scores);
+
+/* The id of the model's mask token, which stands where BERT_HEAD_FILL is asked;
+** -1 when its tokenizer has none. */
+int32_t bert_mask_token(const bert_model *model);
 
 /* ---- Attention, seen as a whole ----------------------------------------- */
 

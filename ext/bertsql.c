@@ -10,6 +10,7 @@
 #include "ext.h"
 
 #include "attention/attention.h"
+#include "tasks/tasks.h"
 #include "vtab/vtab.h"
 
 #include <dlfcn.h>
@@ -288,11 +289,12 @@ static int register_functions(connection *c, const function_entry *f, const char
 static int register_everything(connection *c, const char **failed) {
   static const function_entry *const functions[] = {
       functions_model,     functions_settings, functions_embed, functions_vector,
-      functions_attention, functions_pictures, functions_html};
+      functions_attention, functions_pictures, functions_html,  functions_tasks};
   static const table_function *const tables[] = {
       &table_models,       &table_tokens,       &table_chunks,     &table_hidden,
       &table_embed_rows,   &table_attn_weights, &table_attn_heads, &table_attn_rollout,
-      &table_attn_neurons, &table_status,
+      &table_attn_neurons, &table_status,       &table_classify,   &table_entities,
+      &table_fill,
   };
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     int rc = register_functions(c, functions[i], failed);

@@ -19,6 +19,7 @@
 **   vtab/               the virtual table bertsql, and bert_status
 **   attention/          what looks inside the model: attn_weights, attn_heads, …
 **   render/             matrices as pictures
+**   tasks/              what a head was trained for: bert_classify, bert_rerank, …
 **
 ** It sees the encoder through bert.h, and base.h for the JSON reader. Memory
 ** that belongs to this folder comes from sqlite3_malloc64. Errors travel as a

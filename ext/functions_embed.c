@@ -14,8 +14,9 @@
 
 /* ---- Options ----------------------------------------------------------- */
 
-static const char pooling_choices[] = "cls|mean|max|mean_sqrt_len|pooler";
-static const char *const poolings[] = {"cls", "mean", "max", "mean_sqrt_len", "pooler"};
+static const char pooling_choices[] = "cls|mean|max|mean_sqrt_len|weightedmean|lasttoken|pooler";
+static const char *const poolings[] = {"cls",          "mean",      "max",   "mean_sqrt_len",
+                                       "weightedmean", "lasttoken", "pooler"};
 
 /* What options_parse fills. -1 stands for an option that was not given where 0
 ** means something else. */

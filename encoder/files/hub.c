@@ -175,6 +175,19 @@ static bert_status not_found(const char *source, const char *folder, const char 
                    error_quote(source).text, folder, said);
 }
 
+/* What a download that was cut short or restricted lacks; NULL when nothing is seen
+** to be missing. Old sentence-transformers directories have no config.json but in a
+** folder that modules.json names; what has weights of another kind is whole. */
+static const char *missing_part(const char *directory) {
+  static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json",
+                                        "pytorch_model.bin", "pytorch_model.bin.index.json"};
+  if (!path_exists(directory, "config.json"))
+    return path_exists(directory, "modules.json") ? NULL : "config.json";
+  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    if (path_exists(directory, weights[i])) return NULL;
+  return "model.safetensors";
+}
+
 static bert_status snapshot(const char *id, const char *folder, const char *said, char **out,
                             bert_error *error) {
   char revision[256] = "";
@@ -184,11 +197,11 @@ static bert_status snapshot(const char *id, const char *folder, const char *said
   if (revision[0] == '\0') return not_found(id, folder, said, error);
   if (!path_set(&p, "%s/snapshots/%s", folder, revision)) return too_long(id, error);
   if (!is_directory(p.text)) return not_found(id, p.text, said, error);
-  if (!path_exists(p.text, "config.json"))
+  const char *missing = missing_part(p.text);
+  if (missing != NULL)
     return error_set(error, BERT_IO,
-                     "the snapshot %s is partial: it has no config.json; download "
-                     "the model again",
-                     p.text);
+                     "the snapshot %s is partial: it has no %s; download the model again", p.text,
+                     missing);
   return absolute(p.text, out, error);
 }
 

@@ -3,7 +3,7 @@
 **
 ** The modules run in the order of the file, as sentence-transformers 6.2.0 does
 ** it: its idx and name are labels. Accepted is a Transformer, then a Pooling,
-** then any number of Dense, Normalize and Dropout (which does nothing outside
+** then any number of Dense, LayerNorm, Normalize and Dropout (which does nothing outside
 ** training). Everything else is refused by name, and so is every setting of
 ** these that would change the result and is not computed here.
 */
@@ -13,7 +13,8 @@
 
 /* ---- Pooling ----------------------------------------------------------- */
 
-static const char *const pooling_names[] = {"cls", "mean", "max", "mean_sqrt_len", "pooler"};
+static const char *const pooling_names[] = {"cls",          "mean",      "max",   "mean_sqrt_len",
+                                            "weightedmean", "lasttoken", "pooler"};
 
 const char *pooling_name(pooling kind) {
   return pooling_names[kind];
@@ -28,7 +29,7 @@ int pooling_from_name(const char *name) {
 typedef struct pooling_entry {
   const char *flag; /* key of the older layout, with true or false */
   const char *mode; /* value of "pooling_mode" in the newer one */
-  int kind;         /* -1: not computed here */
+  pooling kind;
 } pooling_entry;
 
 /* In the order in which Pooling.forward concatenates what the flags ask for. */
@@ -37,22 +38,19 @@ static const pooling_entry pooling_entries[] = {
     {"pooling_mode_max_tokens", "max", POOLING_MAX},
     {"pooling_mode_mean_tokens", "mean", POOLING_MEAN},
     {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", POOLING_MEAN_SQRT_LEN},
-    {"pooling_mode_weightedmean_tokens", "weightedmean", -1},
-    {"pooling_mode_lasttoken", "lasttoken", -1},
+    {"pooling_mode_weightedmean_tokens", "weightedmean", POOLING_WEIGHTED_MEAN},
+    {"pooling_mode_lasttoken", "lasttoken", POOLING_LAST_TOKEN},
 };
 enum {
   POOLING_ENTRIES = sizeof pooling_entries / sizeof *pooling_entries,
-  POOLINGS = sizeof((sentence_config *)0)->poolings / sizeof(pooling),
   MODULE_LIMIT = 100,
   WIDTH_LIMIT = 1 << 20
 };
 
 static bert_status add_pooling(sentence_config *c, const pooling_entry *e, bert_error *error) {
-  if (e->kind < 0)
-    return error_set(error, BERT_UNSUPPORTED, "pooling mode \"%s\" is not supported", e->mode);
-  if (c->pooling_count == POOLINGS)
-    return error_set(error, BERT_UNSUPPORTED, "more than %d pooling modes at once", POOLINGS);
-  c->poolings[c->pooling_count++] = (pooling)e->kind;
+  if (c->pooling_count == POOLING_LIMIT)
+    return error_set(error, BERT_UNSUPPORTED, "more than %d pooling modes at once", POOLING_LIMIT);
+  c->poolings[c->pooling_count++] = e->kind;
   return BERT_OK;
 }
 
@@ -203,18 +201,41 @@ static bert_status load_pooling(sentence_config *c, const char *directory, const
   return status;
 }
 
-static bert_status load_dense(sentence_config *c, const char *directory, const char *path,
-                              bert_error *error) {
-  (void)path;
+/* A module that `read` reads from its config.json. */
+static bert_status load_with(sentence_config *c, module_type type,
+                             bert_status (*read)(const json_value *, module *, bert_error *),
+                             const char *directory, bert_error *error) {
   json_document *document = NULL;
   bert_status status = file_read_json(directory, "config.json", 0, JSON_OBJECT, &document, error);
   if (status != BERT_OK) return status;
-  module *m = add_module(c, MODULE_DENSE, directory);
-  status = m == NULL ? error_nomem(error, "reading modules.json")
-                     : read_dense(json_root(document), m, error);
+  module *m = add_module(c, type, directory);
+  status =
+      m == NULL ? error_nomem(error, "reading modules.json") : read(json_root(document), m, error);
   json_free(document);
   if (status != BERT_OK) error_prefix(error, "%s/config.json", directory);
   return status;
+}
+
+static bert_status load_dense(sentence_config *c, const char *directory, const char *path,
+                              bert_error *error) {
+  (void)path;
+  return load_with(c, MODULE_DENSE, read_dense, directory, error);
+}
+
+static bert_status read_layer_norm(const json_value *root, module *m, bert_error *error) {
+  int64_t width = 0;
+  bert_status status = check_features(root, error);
+  if (status == BERT_OK) status = json_get_int(root, "dimension", 1, WIDTH_LIMIT, &width, error);
+  if (status == BERT_OK && width == 0)
+    status = error_set(error, BERT_INVALID, "\"dimension\" is missing");
+  m->in = m->out = (int)width;
+  return status;
+}
+
+static bert_status load_layer_norm(sentence_config *c, const char *directory, const char *path,
+                                   bert_error *error) {
+  (void)path;
+  return load_with(c, MODULE_LAYER_NORM, read_layer_norm, directory, error);
 }
 
 /* Most have no config.json, and git keeps no empty directory for them. */
@@ -250,8 +271,12 @@ typedef struct module_entry {
 } module_entry;
 
 static const module_entry module_entries[] = {
-    {"Transformer", 0, load_transformer}, {"Pooling", 1, load_pooling}, {"Dense", 2, load_dense},
-    {"Normalize", 2, load_normalize},     {"Dropout", 2, load_nothing},
+    {"Transformer", 0, load_transformer},
+    {"Pooling", 1, load_pooling},
+    {"Dense", 2, load_dense},
+    {"Normalize", 2, load_normalize},
+    {"Dropout", 2, load_nothing},
+    {"LayerNorm", 2, load_layer_norm},
 };
 
 /* Classes outside the package are code that a repository brings along. */
@@ -303,7 +328,11 @@ static bert_status load_module(sentence_config *c, const char *directory, const 
 static bert_status load_modules(sentence_config *c, const char *directory, const json_value *list,
                                 bert_error *error) {
   int number = 0;
-  if (list->size < 2 || list->size > MODULE_LIMIT)
+  if (c->cross && list->size != 1)
+    return error_set(error, BERT_UNSUPPORTED,
+                     "%zu modules of a cross-encoder; there must be a Transformer alone",
+                     list->size);
+  if (!c->cross && (list->size < 2 || list->size > MODULE_LIMIT))
     return error_set(error, BERT_UNSUPPORTED,
                      "%zu modules; there must be a Transformer, a Pooling "
                      "and at most %d in all",
@@ -317,16 +346,16 @@ static bert_status load_modules(sentence_config *c, const char *directory, const
   return BERT_OK;
 }
 
-/* Each Dense takes what the step before gives. */
+/* Each Dense and LayerNorm takes what the step before gives. */
 static bert_status check_widths(const sentence_config *c, bert_error *error) {
   int width = c->pooling_width * c->pooling_count;
   for (int i = 0; i < c->module_count; i++) {
     const module *m = &c->modules[i];
-    if (m->type != MODULE_DENSE) continue;
+    if (m->type == MODULE_NORMALIZE) continue;
     if (width != 0 && m->in != width)
       return error_set(error, BERT_INVALID,
-                       "%s takes %d numbers (\"in_features\"), but the module before gives %d",
-                       m->directory, m->in, width);
+                       "%s takes %d numbers (\"%s\"), but the module before gives %d", m->directory,
+                       m->in, m->type == MODULE_DENSE ? "in_features" : "dimension", width);
     width = m->out;
   }
   return BERT_OK;

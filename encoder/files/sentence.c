@@ -57,19 +57,36 @@ static bert_status read_prompts(sentence_config *c, const json_value *root, bert
 }
 
 /* A directory saved by another class of the library is not what `encode` of
-** this one means; and an embedding cut to truncate_dim is not computed here. */
-static bert_status check_saved(const json_value *root, bert_error *error) {
+** this one means, but for a cross-encoder, of which it takes the transformer; and an
+** embedding cut to truncate_dim is not computed here. */
+static bert_status check_saved(sentence_config *c, const json_value *root, bert_error *error) {
   const char *type = "SentenceTransformer";
   bert_status status = json_get_string(root, "model_type", &type, error);
   if (status != BERT_OK) return status;
-  if (strcmp(type, "SentenceTransformer") != 0)
+  c->cross = strcmp(type, "CrossEncoder") == 0;
+  if (!c->cross && strcmp(type, "SentenceTransformer") != 0)
     return error_set(error, BERT_UNSUPPORTED,
-                     "\"model_type\" \"%s\" is not supported; \"SentenceTransformer\" is",
+                     "\"model_type\" \"%s\" is not supported; there are SentenceTransformer, "
+                     "CrossEncoder",
                      error_quote(type).text);
-  const json_value *dims = json_get(root, "truncate_dim");
-  if (dims != NULL && dims->type != JSON_NULL)
-    return error_set(error, BERT_UNSUPPORTED, "\"truncate_dim\" is not supported");
-  return BERT_OK;
+  status = config_empty(root, "truncate_dim", error);
+  if (status != BERT_OK || !c->cross) return status;
+  return read_cross_activation(root, "activation_fn", &c->rerank_given, &c->rerank, error);
+}
+
+/* What distance the embeddings were trained for. */
+static bert_status read_similarity(sentence_config *c, const json_value *root, bert_error *error) {
+  static const char *const names[] = {"cosine", "dot", "euclidean", "manhattan"};
+  const char *name = "cosine";
+  bert_status status = json_get_string(root, "similarity_fn_name", &name, error);
+  if (status != BERT_OK) return status;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) {
+      memcpy(c->similarity, names[i], strlen(names[i]) + 1);
+      return BERT_OK;
+    }
+  return error_set(error, BERT_UNSUPPORTED, "\"similarity_fn_name\" \"%s\" is not supported",
+                   error_quote(name).text);
 }
 
 static bert_status read_sentence_file(sentence_config *c, const char *directory,
@@ -78,8 +95,9 @@ static bert_status read_sentence_file(sentence_config *c, const char *directory,
   json_document *document = NULL;
   bert_status status = file_read_json(directory, name, 1, JSON_OBJECT, &document, error);
   if (status != BERT_OK || document == NULL) return status;
-  status = check_saved(json_root(document), error);
+  status = check_saved(c, json_root(document), error);
   if (status == BERT_OK) status = read_prompts(c, json_root(document), error);
+  if (status == BERT_OK) status = read_similarity(c, json_root(document), error);
   json_free(document);
   if (status != BERT_OK) error_prefix(error, "%s/%s", directory, name);
   return status;
@@ -87,35 +105,22 @@ static bert_status read_sentence_file(sentence_config *c, const char *directory,
 
 /* ---- The Transformer module -------------------------------------------- */
 
-/* A value other than `name` at `key` would be another output of the model. */
-static bert_status check_name(const json_value *object, const char *key, const char *name,
-                              bert_error *error) {
-  const char *given = name;
-  bert_status status = json_get_string(object, key, &given, error);
-  if (status != BERT_OK || strcmp(given, name) == 0) return status;
-  return error_set(error, BERT_UNSUPPORTED, "\"%s\" \"%s\" is not supported; \"%s\" is", key,
-                   error_quote(given).text, name);
-}
-
-/* 1 when `key` holds something. */
-static int has_content(const json_value *object, const char *key) {
-  const json_value *v = json_get(object, key);
-  if (v == NULL || v->type == JSON_NULL) return 0;
-  return (v->type != JSON_OBJECT && v->type != JSON_ARRAY) || v->size > 0;
-}
-
 /* Settings of newer releases that change what the model is asked for. */
-static bert_status check_transformer(const json_value *root, bert_error *error) {
+static bert_status check_transformer(const sentence_config *c, const json_value *root,
+                                     bert_error *error) {
   static const char *const refused[] = {"config_args", "config_kwargs", "processing_kwargs"};
   const json_value *text = json_get(json_get(root, "modality_config"), "text");
-  bert_status status = check_name(root, "transformer_task", "feature-extraction", error);
-  if (status == BERT_OK) status = check_name(root, "module_output_name", "token_embeddings", error);
-  if (status == BERT_OK) status = check_name(text, "method", "forward", error);
+  bert_status status = config_name_is(
+      root, "transformer_task", c->cross ? "sequence-classification" : "feature-extraction", error);
   if (status == BERT_OK)
-    status = check_name(text, "method_output_name", "last_hidden_state", error);
+    status =
+        config_name_is(root, "module_output_name", c->cross ? "scores" : "token_embeddings", error);
+  if (status == BERT_OK) status = config_name_is(text, "method", "forward", error);
+  if (status == BERT_OK)
+    status = config_name_is(text, "method_output_name", c->cross ? "logits" : "last_hidden_state",
+                            error);
   for (size_t i = 0; i < sizeof refused / sizeof *refused && status == BERT_OK; i++)
-    if (has_content(root, refused[i]))
-      status = error_set(error, BERT_UNSUPPORTED, "\"%s\" is not supported", refused[i]);
+    status = config_empty(root, refused[i], error);
   return status;
 }
 
@@ -134,7 +139,7 @@ static bert_status read_limit(sentence_config *c, const json_value *root, bert_e
 }
 
 static bert_status read_transformer(sentence_config *c, const json_value *root, bert_error *error) {
-  bert_status status = check_transformer(root, error);
+  bert_status status = check_transformer(c, root, error);
   if (status == BERT_OK) status = read_limit(c, root, error);
   if (status == BERT_OK) status = json_get_bool(root, "do_lower_case", &c->lowercase, error);
   return status;
@@ -199,10 +204,11 @@ static bert_status read_place(sentence_config *c, const char *place, bert_error 
   return status;
 }
 
-/* No modules.json: mean pooling, no more. */
+/* No Pooling: mean pooling, no more. */
 static bert_status set_plain(sentence_config *c, bert_error *error) {
   c->poolings[0] = POOLING_MEAN;
   c->pooling_count = 1;
+  if (c->transformer_path != NULL) return BERT_OK;
   c->transformer_path = memory_copy_text("", 0);
   return c->transformer_path == NULL ? error_nomem(error, "reading a model") : BERT_OK;
 }
@@ -211,9 +217,11 @@ bert_status sentence_config_read(const char *directory, sentence_config *out, be
   memset(out, 0, sizeof *out);
   out->include_prompt = 1;
   out->default_prompt = -1;
-  bert_status status = modules_read(directory, out, error);
-  if (status == BERT_OK && !out->present) status = set_plain(out, error);
-  if (status == BERT_OK && out->present) status = read_sentence_file(out, directory, error);
+  memcpy(out->similarity, "cosine", sizeof "cosine");
+  bert_status status = BERT_OK;
+  if (path_exists(directory, "modules.json")) status = read_sentence_file(out, directory, error);
+  if (status == BERT_OK) status = modules_read(directory, out, error);
+  if (status == BERT_OK && out->pooling_count == 0) status = set_plain(out, error);
   if (status != BERT_OK) return status;
   char *place = path_join(directory, out->transformer_path);
   if (place == NULL) return error_nomem(error, "reading a model");

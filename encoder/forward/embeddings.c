@@ -1,31 +1,47 @@
 /*
 ** embeddings.c: word + position + type, normalized: the input of layer 0
-** (Devlin et al. 2019, figure 2). Positions count from 0 in each sequence.
+** (Devlin et al. 2019, figure 2), as far as a model has them. Positions count
+** from 0 in each sequence.
 */
+#include <string.h>
+
 #include "forward.h"
 
-/* z[hidden] = word + position + type, added in torch's order. */
-static void sum_rows(const encoder_weights *w, int32_t id, size_t position, int32_t type,
-                     float *z) {
-  size_t width = (size_t)w->hidden;
-  const float *word = w->word + (size_t)id * width;      /* [hidden] */
-  const float *place = w->position + position * width;   /* [hidden] */
-  const float *segment = w->type + (size_t)type * width; /* [hidden] */
-  for (size_t i = 0; i < width; i++) z[i] = (word[i] + segment[i]) + place[i];
+/* z[width] = word + type + position, added in torch's order. */
+static void sum_rows(const encoder_weights *w, int32_t id, size_t row, int32_t type, float *z) {
+  size_t width = (size_t)w->embedding;
+  const float *word = w->word + (size_t)id * width; /* [width] */
+  if (w->type != NULL) {
+    const float *segment = w->type + (size_t)type * width; /* [width] */
+    for (size_t i = 0; i < width; i++) z[i] = word[i] + segment[i];
+  } else {
+    memcpy(z, word, width * sizeof *z);
+  }
+  if (w->position == NULL) return;
+  const float *place = w->position + row * width; /* [width] */
+  for (size_t i = 0; i < width; i++) z[i] += place[i];
 }
 
-void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *batch,
-                  float *hidden) {
-  const kernels *k = kernels_current();
-  size_t width = (size_t)w->hidden, first, last;
-  crew_share(c, batch->starts[batch->sequences], 1, &first, &last);
-  for (size_t s = 0; s < batch->sequences; s++) {
-    size_t start = batch->starts[s], stop = batch->starts[s + 1];
-    for (size_t t = start < first ? first : start; t < stop && t < last; t++)
-      sum_rows(w, batch->ids[t], t - start, batch->types[t], hidden + t * width);
+/* This member's rows [first, last) of one sequence. A token that takes no position
+** is put into the row before the first; what came before it is counted. */
+static void sum_sequence(const encoder_weights *w, const ragged_batch *batch, size_t sequence,
+                         size_t first, size_t last, float *out) {
+  size_t next = (size_t)w->first_position, stop = batch->starts[sequence + 1];
+  for (size_t t = batch->starts[sequence]; t < stop && t < last; t++) {
+    int counted = w->uncounted_token < 0 || batch->ids[t] != w->uncounted_token;
+    size_t row = counted ? next++ : (size_t)w->uncounted_token;
+    if (t >= first)
+      sum_rows(w, batch->ids[t], row, batch->types[t], out + t * (size_t)w->embedding);
   }
-  if (last > first)
-    k->layer_norm(hidden + first * width, width, NULL, 0, w->embedding_norm.gain,
-                  w->embedding_norm.bias, w->embedding_norm.epsilon, hidden + first * width, width,
-                  last - first, width);
+}
+
+void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *batch, float *out) {
+  size_t width = (size_t)w->embedding, first, last;
+  const norm *n = &w->embedding_norm;
+  crew_share(c, batch->starts[batch->sequences], 1, &first, &last);
+  if (first == last) return;
+  for (size_t s = 0; s < batch->sequences; s++)
+    if (batch->starts[s + 1] > first) sum_sequence(w, batch, s, first, last, out);
+  kernels_current()->layer_norm(out + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
+                                out + first * width, width, last - first, width);
 }

@@ -3,6 +3,8 @@
 **
 **   family.c      for each model family, the names of its tensors
 **   weights.c     those names to checked pointers into the mapped file
+**   heads.c       the same for the heads of a checkpoint, and their logits
+**   positions.c   rotary positions, biases by distance, sinusoids
 **   crew.c        the threads of a forward pass, and when to stop
 **   workspace.c   the scratch memory of a forward pass
 **   embeddings.c  word + position + type, normalized
@@ -27,53 +29,121 @@
 
 /* ---- family.c ---------------------------------------------------------- */
 
+/* Activation of a head's first layer that the config decides. */
+enum { OF_HIDDEN_LAYERS = -1, OF_CLASSIFIER = -2 };
+
+/* The tensors of one head: out(norm(activation(dense(x)))), where dense and norm
+** may be missing (NULL). Full names, without the prefix of the encoder. */
+typedef struct head_names {
+  const char *dense;
+  int activation; /* an `activation`, or one of the above */
+  const char *norm;
+  const char *out;
+  const char *out_bias; /* where it is not out.bias; a full name */
+} head_names;
+
 /* The tensor names of one family. Names below `layer` follow its prefix, in
-** which %d is the layer; a linear has .weight and .bias below its name. */
+** which %d is the layer; a linear has .weight and .bias below its name. NULL: the
+** family has no such thing. */
 typedef struct family {
-  const char *model_type;
-  const char *prefixes[3];            /* tried in order before every name; ends with NULL */
+  const char *names[4];               /* model_config.family; ends with NULL */
+  const char *prefixes[5];            /* tried in order before every name; ends with NULL */
   const char *word, *position, *type; /* embedding tables, full names */
   const char *embedding_norm;
+  const char *projection; /* embeddings to hidden states of another width */
   const char *layer;
-  const char *query, *key, *value, *attention_output, *attention_norm;
-  const char *up, *down, *output_norm;
-  const char *pooler; /* NULL: the family has none */
+  const char *query, *key, *value;   /* or */
+  const char *query_key_value;       /* all three, one below the other */
+  const char *query_norm, *key_norm; /* over all heads at once */
+  const char *attention_output, *attention_norm;
+  const char *second_norm; /* a further one after attention, with the residual once more */
+  const char *up, *gate;   /* or */
+  const char *up_gate;     /* both, one below the other */
+  const char *down, *output_norm;
+  const char *final_norm;
+  const char *relative_bias; /* [buckets, heads], full name */
+  const char *pooler;
+  int pre_norm;                        /* 1: blocks normalize what they take, not what they give */
+  int first_norm_bare;                 /* 1: layer 0 has no attention_norm */
+  int gate_first;                      /* 1: in up_gate the gate lies above */
+  head_names classify, entities, fill; /* `out` NULL: none */
+  int classify_pooled;                 /* 1: classify works on the pooler's output */
+  int bare_heads; /* 1: layers of heads have a bias only where the file has one */
 } family;
 
-/* The family of that model_type, or NULL. */
-const family *family_find(const char *model_type);
+/* The descriptions of that family, one after the other: *next starts as 0. NULL
+** when there are no more. Some families have been written with several sets of
+** names. */
+const family *family_next(const char *name, int *next);
 
-/* ---- weights.c --------------------------------------------------------- */
+/* ---- weights.c, heads.c ------------------------------------------------- */
 
 /* y = x weight^T + bias, torch's Linear. */
 typedef struct linear {
-  const float *weight; /* [out, in] */
+  const float *weight; /* [out, in]; NULL: there is none */
   const float *bias;   /* [out], or NULL */
   int in, out;
 } linear;
 
 typedef struct norm {
-  const float *gain, *bias; /* [width] */
+  const float *gain; /* [width]; NULL: there is none */
+  const float *bias; /* [width], or NULL */
   float epsilon;
 } norm;
 
 typedef struct layer_weights {
   linear query, key, value, attention_output;
+  norm query_norm, key_norm; /* or none */
   norm attention_norm;
-  linear up, down;
+  norm second_norm;      /* or none */
+  linear up, gate, down; /* gate: what up is multiplied by, activated; or none */
   norm output_norm;
+  const struct rotation *rotation; /* of queries and keys; NULL: none */
+  size_t reach;                    /* keys at most so far from a query are seen; SIZE_MAX: all */
 } layer_weights;
 
+/* What is added to scores by the distance of key and query: row `head` of the
+** table, where the entry for distance d is at reach + d, times the head's slope. */
+typedef struct score_bias {
+  const float *table;  /* [heads, 2 * reach + 1] or, with slopes, [2 * reach + 1];
+                          NULL: nothing is added */
+  const float *slopes; /* [heads]; NULL: all 1 */
+  size_t reach;        /* largest distance */
+} score_bias;
+
+/* A head: out(norm(activation(dense(x)))). out.weight NULL: none. */
+typedef struct task_head {
+  linear dense;
+  activation activation;
+  norm norm;
+  linear out;
+  int pooled; /* 1: x is the pooler's output, */
+  int mean;   /* 1: the mean of all tokens; 0: that of a token */
+} task_head;
+enum { HEAD_KINDS = BERT_HEAD_FILL + 1 };
+
 typedef struct encoder_weights {
-  int layers, heads, hidden, head_width, intermediate, vocab, positions, types;
+  const family *family; /* whose names the file uses */
+  int layers, heads, hidden, head_width, intermediate, vocab;
+  int embedding;       /* width of the embedding tables */
+  int types;           /* rows of the type table */
+  int positions;       /* rows of the position table */
+  int first_position;  /* its row for the first token of a sequence */
+  int uncounted_token; /* the id that takes no position; -1: none */
+  int pre_norm;
   activation hidden_activation;
-  const float *word;     /* [vocab, hidden] */
-  const float *position; /* [positions, hidden] */
-  const float *type;     /* [types, hidden] */
+  const float *word;     /* [vocab, embedding] */
+  const float *position; /* [positions, embedding], or NULL */
+  const float *type;     /* [types, embedding], or NULL */
   norm embedding_norm;
+  linear projection;                          /* [hidden, embedding]; or none */
+  struct rotation *rotation, *local_rotation; /* or NULL */
+  score_bias bias;
   layer_weights *layer; /* [layers] */
+  norm final_norm;
   int has_pooler;
-  linear pooler;     /* [hidden, hidden] */
+  linear pooler; /* [hidden, hidden] */
+  task_head head[HEAD_KINDS];
   float **converted; /* [converted_count] blocks made where a tensor could
                         not be used as it lies in the file */
   size_t converted_count, converted_room;
@@ -89,10 +159,73 @@ bert_status weights_bind(const model_config *config, const tensor_file *file, en
                          bert_error *error);
 void weights_free(encoder_weights *w);
 
-/* One linear outside the encoder, such as a Dense module: name.weight and,
+/* One linear or norm outside the encoder, such as a Dense module: name.weight and,
 ** where has_bias, name.bias. Converted blocks belong to `owner`. */
 bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file, const char *name,
                                 int in, int out, int has_bias, linear *l, bert_error *error);
+bert_status weights_bind_norm(encoder_weights *owner, const tensor_file *file, const char *name,
+                              int width, float epsilon, int has_bias, norm *n, bert_error *error);
+/* One tensor [size], under its full name. */
+bert_status weights_bind_vector(encoder_weights *owner, const tensor_file *file, const char *name,
+                                int size, const float **out, bert_error *error);
+
+/* A block of floats that belongs to `w`, for what is computed at loading; NULL when
+** out of memory. */
+float *weights_block(encoder_weights *w, uint64_t count);
+
+/* Binds the heads that the file has, after weights_bind. Its tensors show a
+** masked-language head; whether a classifier is one of texts or of tokens, the name
+** of the architecture says. Errors as weights_bind. */
+bert_status heads_bind(const model_config *config, const head_config *c, const tensor_file *file,
+                       encoder_weights *w, bert_error *error);
+
+/* Rows that a head works on at once. */
+enum { HEAD_ROWS = 32 };
+
+/* The tokens [first, first + count) of a sequence or, with `which`, those it names
+** there; count <= HEAD_ROWS. A head that works on the whole text takes a count of 1. */
+typedef struct head_rows {
+  size_t tokens; /* of the sequence */
+  const size_t *which;
+  size_t first, count;
+} head_rows;
+
+/* Floats of scratch that head_apply needs. */
+size_t head_scratch(const encoder_weights *w);
+
+/* logits[count, out] of the head, from the sequence's hidden[tokens, hidden]. */
+void head_apply(const encoder_weights *w, const task_head *h, const float *hidden,
+                const head_rows *r, float *scratch, float *logits);
+
+/* ---- positions.c --------------------------------------------------------- */
+
+/* Rotary positions of one theta. Rows of cosines and sines are kept for the first
+** positions and computed beyond, by the same formula. */
+typedef struct rotation {
+  rope_config rope;
+  size_t width;       /* of a head; even */
+  const float *table; /* [rows, width]: cosines of width / 2 angles, then sines */
+  size_t rows;
+} rotation;
+
+/* *out is NULL where rope.theta is 0. Belongs to `w`. Errors: BERT_UNSUPPORTED for
+** heads of odd width, BERT_NOMEM. */
+bert_status rotation_make(encoder_weights *w, const rope_config *rope, int positions,
+                          rotation **out, bert_error *error);
+void rotation_free(rotation *r);
+
+/* The row of `position` in a sequence of `tokens`: cosines and sines [width], in the
+** table or in `room` [width]. */
+const float *rotation_row(const rotation *r, size_t tokens, size_t position, float *room);
+
+/* The tables of score_bias: MPNet's from values[buckets, heads], ALiBi's from a
+** formula, for sequences of at most `positions` tokens. Errors: BERT_NOMEM. */
+bert_status bias_from_buckets(encoder_weights *w, const float *values, int positions,
+                              bert_error *error);
+bert_status bias_from_slopes(encoder_weights *w, int positions, bert_error *error);
+
+/* The sinusoidal table [positions, embedding] where the file has none. */
+bert_status sinusoidal_table(encoder_weights *w, bert_error *error);
 
 /* ---- crew.c ------------------------------------------------------------ */
 
@@ -127,11 +260,14 @@ enum { FEED_FORWARD_ROWS = 128, QUERY_ROWS = 64 };
 
 typedef struct workspace {
   float *hidden;    /* [tokens, hidden], the result */
-  float *qkv;       /* [tokens, 3 * hidden] query, key, value side by side */
+  float *qkv;       /* [tokens, 3 * hidden] query, key, value side by side; before the
+                       first layer, embeddings of another width than hidden */
   float *context;   /* [tokens, hidden] */
   float *projected; /* [tokens, hidden] */
   float *inner;     /* [FEED_FORWARD_ROWS, intermediate] */
+  float *gate;      /* the same, of gated layers */
   float *scores;    /* [members, QUERY_ROWS, longest] */
+  float *angles;    /* [members, head_width] */
   size_t tokens, longest;
   int members;
   float *block;
@@ -173,32 +309,48 @@ void project(const crew *c, const linear *l, const float *x, size_t ldx, float *
 
 /* ---- embeddings.c ------------------------------------------------------ */
 
-/* This member's rows of hidden[tokens, hidden]. */
-void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *batch,
-                  float *hidden);
+/* This member's rows of the embeddings [tokens, embedding], normalized. */
+void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *batch, float *out);
 
 /* ---- attention.c ------------------------------------------------------- */
 
+/* Turns this member's rows of the queries and keys in qkv[tokens, 3 * hidden] by
+** their rotary positions; room is [head_width]. */
+void rotate_rows(const crew *c, const encoder_weights *w, const layer_weights *l,
+                 const ragged_batch *batch, float *qkv, float *room);
+
 /* This member's (sequence, head) pairs of context[tokens, hidden], from
 ** qkv[tokens, 3 * hidden]. */
-void attend(const crew *c, const encoder_weights *w, const ragged_batch *batch, const float *qkv,
-            float *scores, float *context);
+void attend(const crew *c, const encoder_weights *w, const layer_weights *l,
+            const ragged_batch *batch, const float *qkv, float *scores, float *context);
 
-/* The scores q k^T / sqrt(head_width) [queries, tokens] of one head for queries
-** [first, first + queries) of one sequence, from its qkv[tokens, 3 * hidden]. */
-void attention_scores(const encoder_weights *w, const float *qkv, size_t tokens, int head,
-                      size_t first, size_t queries, float *scores);
+/* Queries [first, first + queries) of one head of one sequence of `tokens` tokens. */
+typedef struct head_queries {
+  size_t tokens;
+  int head;
+  size_t first, queries;
+} head_queries;
 
-/* The softmax of them, the attention weights [queries, tokens]. */
-void attention_weights(const encoder_weights *w, const float *qkv, size_t tokens, int head,
-                       size_t first, size_t queries, float *weights);
+/* Their scores [queries, tokens], q k^T / sqrt(head_width) and what is added for the
+** distance, from the sequence's qkv[tokens, 3 * hidden]; before the mask of a layer
+** that sees only the nearest keys. */
+void attention_scores(const encoder_weights *w, const float *qkv, const head_queries *h,
+                      float *scores);
+
+/* Makes the scores of keys that a query does not see -infinity. */
+void attention_mask(const layer_weights *l, const head_queries *h, float *scores);
+
+/* The softmax of the masked scores, the attention weights [queries, tokens]. */
+void attention_weights(const encoder_weights *w, const layer_weights *l, const float *qkv,
+                       const head_queries *h, float *weights);
 
 /* ---- pooling.c --------------------------------------------------------- */
 
 /* Pools rows [skip, tokens) of hidden[tokens, hidden] into out[hidden]:
-** mean and mean_sqrt_len take their sum over n and over sqrt n, max the largest
-** of each column; cls takes row 0 whatever `skip` is (sentence-transformers,
-** Pooling), and POOLING_POOLER the pooler output of row 0. skip < tokens. */
+** mean and mean_sqrt_len take their sum over n and over sqrt n, weightedmean the mean
+** weighted by their number from 1 in the whole sequence, max the largest of each
+** column, cls the first and lasttoken the last of them (sentence-transformers,
+** Pooling); POOLING_POOLER the pooler output of row 0. skip < tokens. */
 void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens, size_t skip,
           float *out);
 

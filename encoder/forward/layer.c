@@ -4,6 +4,9 @@
 ** Post-norm, as in the first Transformer:
 **   a = LayerNorm(x + W_o attention(x))
 **   y = LayerNorm(a + W_down activation(W_up a))
+** or pre-norm, with one more LayerNorm after the last layer:
+**   a = x + W_o attention(LayerNorm(x))
+**   y = a + W_down activation(W_up LayerNorm(a))
 */
 #include <string.h>
 
@@ -31,45 +34,120 @@ void project(const crew *c, const linear *l, const float *x, size_t ldx, float *
               l->bias ? l->bias + first : NULL, y + first, ldy, rows, last - first, depth);
 }
 
-/* out[rows, hidden] = LayerNorm(x + residual), this member's rows. */
-static void add_and_norm(const layer_run *r, const norm *n, const float *x, const float *residual,
-                         float *out, size_t rows) {
+/* What a block works on: in a pre-norm model its normalized input [rows, hidden],
+** made in `room`; else the input itself. */
+static const float *enter_block(const layer_run *r, const norm *n, const float *x, float *room,
+                                size_t rows) {
+  size_t width = (size_t)r->weights->hidden, first, last;
+  if (!r->weights->pre_norm || n->gain == NULL) return x;
+  crew_share(r->crew, rows, 1, &first, &last);
+  kernels_current()->layer_norm(x + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
+                                room + first * width, width, last - first, width);
+  crew_barrier(r->crew);
+  return room;
+}
+
+/* x[rows, hidden] becomes x + made or, in a post-norm model, the LayerNorm of it;
+** this member's rows. */
+static void leave_block(const layer_run *r, const norm *n, const float *made, float *x,
+                        size_t rows) {
   size_t width = (size_t)r->weights->hidden, first, last;
   crew_share(r->crew, rows, 1, &first, &last);
   size_t at = first * width;
-  kernels_current()->layer_norm(x + at, width, residual + at, width, n->gain, n->bias, n->epsilon,
-                                out + at, width, last - first, width);
+  if (r->weights->pre_norm)
+    kernels_current()->add_scaled(1, made + at, x + at, (last - first) * width);
+  else
+    kernels_current()->layer_norm(made + at, width, x + at, width, n->gain, n->bias, n->epsilon,
+                                  x + at, width, last - first, width);
+}
+
+/* x[rows, hidden; ldx] becomes its LayerNorm, this member's rows; or stays, without
+** a norm. */
+static void norm_rows(const layer_run *r, const norm *n, float *x, size_t ldx, size_t rows) {
+  size_t first, last;
+  if (n->gain == NULL) return;
+  crew_share(r->crew, rows, 1, &first, &last);
+  kernels_current()->layer_norm(x + first * ldx, ldx, NULL, 0, n->gain, n->bias, n->epsilon,
+                                x + first * ldx, ldx, last - first, (size_t)r->weights->hidden);
+}
+
+/* What happens to queries and keys before they meet: a norm, rotary positions. Both
+** go by rows, so that a member turns what it normalized. */
+static void finish_qk(const layer_run *r, const layer_weights *l, float *qkv) {
+  size_t hidden = (size_t)r->weights->hidden;
+  if (l->query_norm.gain == NULL && l->rotation == NULL) return;
+  norm_rows(r, &l->query_norm, qkv, 3 * hidden, r->tokens);
+  norm_rows(r, &l->key_norm, qkv + hidden, 3 * hidden, r->tokens);
+  if (l->rotation != NULL)
+    rotate_rows(r->crew, r->weights, l, r->batch, qkv,
+                r->space->angles + (size_t)r->crew->member.rank * (size_t)r->weights->head_width);
+  crew_barrier(r->crew);
+}
+
+/* qkv[tokens, 3 * hidden] of x[tokens, hidden]. */
+static void make_qkv(const layer_run *r, const layer_weights *l, const float *x, float *qkv) {
+  size_t hidden = (size_t)r->weights->hidden;
+  project(r->crew, &l->query, x, hidden, qkv, 3 * hidden, r->tokens);
+  project(r->crew, &l->key, x, hidden, qkv + hidden, 3 * hidden, r->tokens);
+  project(r->crew, &l->value, x, hidden, qkv + 2 * hidden, 3 * hidden, r->tokens);
+  crew_barrier(r->crew);
+  finish_qk(r, l, qkv);
+}
+
+/* The same for a layer with a second norm after attention:
+** LayerNorm_2(x + LayerNorm(x + made)). */
+static void leave_attention(const layer_run *r, const layer_weights *l) {
+  workspace *s = r->space;
+  if (l->second_norm.gain == NULL) {
+    leave_block(r, &l->attention_norm, s->projected, s->hidden, r->tokens);
+    return;
+  }
+  leave_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens);
+  leave_block(r, &l->second_norm, s->projected, s->hidden, r->tokens);
 }
 
 static void attention_block(const layer_run *r, const layer_weights *l, float *qkv) {
   workspace *s = r->space;
   size_t hidden = (size_t)r->weights->hidden;
   float *scores = s->scores + (size_t)r->crew->member.rank * QUERY_ROWS * s->longest;
-  project(r->crew, &l->query, s->hidden, hidden, qkv, 3 * hidden, r->tokens);
-  project(r->crew, &l->key, s->hidden, hidden, qkv + hidden, 3 * hidden, r->tokens);
-  project(r->crew, &l->value, s->hidden, hidden, qkv + 2 * hidden, 3 * hidden, r->tokens);
-  crew_barrier(r->crew);
-  attend(r->crew, r->weights, r->batch, qkv, scores, s->context);
+  make_qkv(r, l, enter_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens), qkv);
+  attend(r->crew, r->weights, l, r->batch, qkv, scores, s->context);
   crew_barrier(r->crew);
   project(r->crew, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
   crew_barrier(r->crew);
-  add_and_norm(r, &l->attention_norm, s->projected, s->hidden, s->hidden, r->tokens);
+  leave_attention(r, l);
   crew_barrier(r->crew);
 }
 
-/* inner[rows, intermediate] = activation(x W_up^T + b), this member's columns,
-** activated while they are in its cache. */
-static void feed_up(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
-  size_t width = (size_t)r->weights->intermediate, first, last;
-  float *inner = r->space->inner;
-  project(r->crew, &l->up, x, (size_t)r->weights->hidden, inner, width, rows);
-  crew_share(r->crew, width, COLUMN_GRAIN, &first, &last);
+/* This member's columns [first, last) of x[rows, intermediate], activated while they
+** are in its cache. */
+static void activate_columns(const layer_run *r, float *x, size_t rows, size_t first, size_t last) {
+  size_t width = (size_t)r->weights->intermediate;
+  activation kind = r->weights->hidden_activation;
   if (r->crew->member.size == 1) {
-    kernels_current()->activate(r->weights->hidden_activation, inner, rows * width);
+    kernels_current()->activate(kind, x, rows * width);
     return;
   }
   for (size_t row = 0; row < rows; row++)
-    kernels_current()->activate(r->weights->hidden_activation, inner + row * width + first,
+    kernels_current()->activate(kind, x + row * width + first, last - first);
+}
+
+/* inner[rows, intermediate] = up(x), activated; or, gated (Shazeer 2020),
+** up(x) * activation(gate(x)). This member's columns. */
+static void feed_up(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
+  size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
+  size_t first, last;
+  float *inner = r->space->inner, *gate = r->space->gate;
+  crew_share(r->crew, width, COLUMN_GRAIN, &first, &last);
+  project(r->crew, &l->up, x, hidden, inner, width, rows);
+  if (l->gate.weight == NULL) {
+    activate_columns(r, inner, rows, first, last);
+    return;
+  }
+  project(r->crew, &l->gate, x, hidden, gate, width, rows);
+  activate_columns(r, gate, rows, first, last);
+  for (size_t row = 0; row < rows; row++)
+    kernels_current()->multiply(gate + row * width + first, inner + row * width + first,
                                 last - first);
 }
 
@@ -79,11 +157,11 @@ static void feed_forward_block(const layer_run *r, const layer_weights *l) {
   for (size_t first = 0; first < r->tokens; first += FEED_FORWARD_ROWS) {
     size_t rows = r->tokens - first < FEED_FORWARD_ROWS ? r->tokens - first : FEED_FORWARD_ROWS;
     float *x = s->hidden + first * hidden; /* [rows, hidden] */
-    feed_up(r, l, x, rows);
+    feed_up(r, l, enter_block(r, &l->output_norm, x, s->context, rows), rows);
     crew_barrier(r->crew);
     project(r->crew, &l->down, s->inner, width, s->projected, hidden, rows);
     crew_barrier(r->crew);
-    add_and_norm(r, &l->output_norm, s->projected, x, x, rows);
+    leave_block(r, &l->output_norm, s->projected, x, rows);
     /* The next rows' inner overwrites what others may still read. */
     crew_barrier(r->crew);
   }
@@ -98,11 +176,22 @@ static void keep_hidden(const layer_run *r, const capture *keep, int index) {
          r->space->hidden + first * width, (last - first) * width * sizeof(float));
 }
 
+/* s->hidden before the first layer. */
+static void embed(const layer_run *r) {
+  const encoder_weights *w = r->weights;
+  workspace *s = r->space;
+  size_t narrow = (size_t)w->embedding;
+  embed_tokens(r->crew, w, r->batch, w->projection.weight != NULL ? s->qkv : s->hidden);
+  crew_barrier(r->crew);
+  if (w->projection.weight == NULL) return;
+  project(r->crew, &w->projection, s->qkv, narrow, s->hidden, (size_t)w->hidden, r->tokens);
+  crew_barrier(r->crew);
+}
+
 void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, workspace *s,
                  const capture *keep) {
   layer_run r = {c, w, batch, s, batch->starts[batch->sequences]};
-  embed_tokens(c, w, batch, s->hidden);
-  crew_barrier(c);
+  embed(&r);
   for (int i = 0; i < w->layers; i++) {
     float *qkv = s->qkv; /* [tokens, 3 * hidden] */
     if (crew_should_stop(c)) return;
@@ -112,5 +201,6 @@ void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, w
     attention_block(&r, &w->layer[i], qkv);
     feed_forward_block(&r, &w->layer[i]);
   }
+  norm_rows(&r, &w->final_norm, s->hidden, (size_t)w->hidden, r.tokens);
   keep_hidden(&r, keep, w->layers);
 }

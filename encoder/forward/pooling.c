@@ -14,6 +14,19 @@ static void pool_sum(const float *hidden, size_t rows, size_t width, float divis
   for (size_t i = 0; i < width; i++) out[i] /= divisor;
 }
 
+/* Weights 1, 2, … count from the start of the sequence, also when its first rows are
+** left out. */
+static void pool_weighted(const float *hidden, size_t first, size_t tokens, size_t width,
+                          float *out) {
+  double sum = 0;
+  memset(out, 0, width * sizeof *out);
+  for (size_t i = first; i < tokens; i++) {
+    kernels_current()->add_scaled((float)(i + 1), hidden + i * width, out, width);
+    sum += (double)(i + 1);
+  }
+  for (size_t i = 0; i < width; i++) out[i] /= (float)sum;
+}
+
 static void pool_max(const float *hidden, size_t rows, size_t width, float *out) {
   memcpy(out, hidden, width * sizeof *out);
   for (size_t i = 1; i < rows; i++) kernels_current()->maximum(hidden + i * width, out, width);
@@ -32,9 +45,11 @@ void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t to
   size_t width = (size_t)w->hidden, rows = tokens - skip;
   const float *from = hidden + skip * width; /* [rows, hidden] */
   switch (kind) {
-  case POOLING_CLS: memcpy(out, hidden, width * sizeof *out); break;
+  case POOLING_CLS: memcpy(out, from, width * sizeof *out); break;
   case POOLING_MEAN: pool_sum(from, rows, width, (float)rows, out); break;
   case POOLING_MEAN_SQRT_LEN: pool_sum(from, rows, width, sqrtf((float)rows), out); break;
+  case POOLING_WEIGHTED_MEAN: pool_weighted(hidden, skip, tokens, width, out); break;
+  case POOLING_LAST_TOKEN: memcpy(out, hidden + (tokens - 1) * width, width * sizeof *out); break;
   case POOLING_MAX: pool_max(from, rows, width, out); break;
   case POOLING_POOLER: pool_pooler(w, hidden, out); break;
   }

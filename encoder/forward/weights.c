@@ -65,13 +65,20 @@ static void widen_halves(const tensor *t, float *out, uint64_t count) {
   }
 }
 
-static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count, const float **out,
-                           bert_error *error) {
-  float *copy; /* [count] */
+float *weights_block(encoder_weights *w, uint64_t count) {
   if (!memory_grow((void **)&w->converted, w->converted_count, &w->converted_room,
                    sizeof *w->converted))
-    return error_nomem(error, "loading weights");
-  copy = memory_alloc(memory_product(count, sizeof(float)));
+    return NULL;
+  float *block = memory_alloc(memory_product(count, sizeof(float))); /* [count] */
+  if (block == NULL) return NULL;
+  w->converted[w->converted_count++] = block;
+  w->private_bytes += count * sizeof(float);
+  return block;
+}
+
+static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count, const float **out,
+                           bert_error *error) {
+  float *copy = weights_block(w, count); /* [count] */
   if (copy == NULL) return error_nomem(error, "converting weights");
   if (t->type == TENSOR_F64)
     narrow_doubles(t->data, copy, count);
@@ -79,8 +86,6 @@ static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count, 
     memcpy(copy, t->data, count * sizeof(float));
   else
     widen_halves(t, copy, count);
-  w->converted[w->converted_count++] = copy;
-  w->private_bytes += count * sizeof(float);
   *out = copy;
   return BERT_OK;
 }
@@ -135,11 +140,27 @@ static bert_status bind_linear(binder *b, const char *name, int in, int out, int
   return status;
 }
 
-static bert_status bind_norm(binder *b, const char *name, float epsilon, norm *n) {
-  int width = b->weights->hidden;
+/* Linears of one shape that lie one below the other in one tensor. */
+static bert_status bind_parts(binder *b, const char *name, int in, int out, int has_bias,
+                              linear *const parts[], int count) {
+  linear whole;
+  bert_status status = bind_linear(b, name, in, count * out, has_bias, &whole);
+  for (int i = 0; i < count && status == BERT_OK; i++) {
+    size_t first = (size_t)i * (size_t)out;
+    parts[i]->weight = whole.weight + first * (size_t)in;
+    parts[i]->bias = whole.bias == NULL ? NULL : whole.bias + first;
+    parts[i]->in = in;
+    parts[i]->out = out;
+  }
+  return status;
+}
+
+static bert_status bind_norm(binder *b, const char *name, int width, float epsilon, int has_bias,
+                             norm *n) {
   n->epsilon = epsilon;
+  n->bias = NULL;
   bert_status status = bind(b, name, ".weight", ".gamma", width, 0, &n->gain);
-  if (status == BERT_OK) status = bind(b, name, ".bias", ".beta", width, 0, &n->bias);
+  if (status == BERT_OK && has_bias) status = bind(b, name, ".bias", ".beta", width, 0, &n->bias);
   return status;
 }
 
@@ -152,44 +173,137 @@ static const char *in_layer(char buffer[NAME_SIZE], const family *f, int layer, 
   return buffer;
 }
 
-/* ---- The encoder ------------------------------------------------------- */
+/* ---- Embeddings -------------------------------------------------------- */
 
-static bert_status bind_embeddings(binder *b, const family *f, float epsilon) {
+static bert_status bind_positions(binder *b, const family *f, const model_config *c) {
   encoder_weights *w = b->weights;
-  bert_status status = bind(b, f->word, ".weight", NULL, w->vocab, w->hidden, &w->word);
+  if (w->positions == 0) return BERT_OK;
+  if (c->sinusoidal && find_tensor(b, f->position, ".weight", NULL) == NULL)
+    return sinusoidal_table(w, b->error);
+  return bind(b, f->position, ".weight", NULL, w->positions, w->embedding, &w->position);
+}
+
+static bert_status bind_embeddings(binder *b, const family *f, const model_config *c) {
+  encoder_weights *w = b->weights;
+  bert_status status = bind(b, f->word, ".weight", NULL, w->vocab, w->embedding, &w->word);
+  if (status == BERT_OK) status = bind_positions(b, f, c);
+  if (status == BERT_OK && w->types > 0)
+    status = bind(b, f->type, ".weight", NULL, w->types, w->embedding, &w->type);
   if (status == BERT_OK)
-    status = bind(b, f->position, ".weight", NULL, w->positions, w->hidden, &w->position);
-  if (status == BERT_OK) status = bind(b, f->type, ".weight", NULL, w->types, w->hidden, &w->type);
-  if (status == BERT_OK) status = bind_norm(b, f->embedding_norm, epsilon, &w->embedding_norm);
+    status = bind_norm(b, f->embedding_norm, w->embedding, c->layer_norm_epsilon, c->norm_bias,
+                       &w->embedding_norm);
+  if (status == BERT_OK && f->projection != NULL &&
+      (w->embedding != w->hidden || find_tensor(b, f->projection, ".weight", NULL) != NULL))
+    status = bind_linear(b, f->projection, w->embedding, w->hidden, 1, &w->projection);
   return status;
 }
 
-static bert_status bind_layer(binder *b, const family *f, int layer, float epsilon) {
+/* Positions that act on scores. */
+static bert_status make_positions(binder *b, const family *f, const model_config *c) {
   encoder_weights *w = b->weights;
-  layer_weights *l = &w->layer[layer];
-  const struct {
-    const char *name;
-    int in, out;
-    linear *to;
-  } linears[] = {
-      {f->query, w->hidden, w->hidden, &l->query},
-      {f->key, w->hidden, w->hidden, &l->key},
-      {f->value, w->hidden, w->hidden, &l->value},
-      {f->attention_output, w->hidden, w->hidden, &l->attention_output},
-      {f->up, w->hidden, w->intermediate, &l->up},
-      {f->down, w->intermediate, w->hidden, &l->down},
-  };
-  char name[NAME_SIZE];
+  const float *buckets = NULL; /* [relative_buckets, heads] */
+  bert_status status = rotation_make(w, &c->rope, c->positions, &w->rotation, b->error);
+  if (status == BERT_OK)
+    status = rotation_make(w, &c->local_rope, c->positions, &w->local_rotation, b->error);
+  if (status == BERT_OK && c->alibi) status = bias_from_slopes(w, c->positions, b->error);
+  if (status != BERT_OK || c->relative_buckets == 0) return status;
+  status = bind(b, f->relative_bias, ".weight", NULL, c->relative_buckets, w->heads, &buckets);
+  return status == BERT_OK ? bias_from_buckets(w, buckets, c->positions, b->error) : status;
+}
+
+/* ---- Layers ------------------------------------------------------------ */
+
+/* What binding a layer needs: its number in the names, which layers may share. */
+typedef struct layer_binder {
+  binder *b;
+  const family *family;
+  const model_config *config;
+  int number;
+  layer_weights *layer;
+} layer_binder;
+
+static bert_status layer_linear(const layer_binder *x, const char *name, int in, int out,
+                                int has_bias, linear *l) {
+  char full[NAME_SIZE];
+  return bind_linear(x->b, in_layer(full, x->family, x->number, name), in, out, has_bias, l);
+}
+
+/* None where the family has no such name. */
+static bert_status layer_norm(const layer_binder *x, const char *name, norm *n) {
+  char full[NAME_SIZE];
+  if (name == NULL) return BERT_OK;
+  return bind_norm(x->b, in_layer(full, x->family, x->number, name), x->b->weights->hidden,
+                   x->config->layer_norm_epsilon, x->config->norm_bias, n);
+}
+
+static bert_status layer_parts(const layer_binder *x, const char *name, int out, int has_bias,
+                               linear *const parts[], int count) {
+  char full[NAME_SIZE];
+  return bind_parts(x->b, in_layer(full, x->family, x->number, name), x->b->weights->hidden, out,
+                    has_bias, parts, count);
+}
+
+static bert_status bind_attention(const layer_binder *x) {
+  const family *f = x->family;
+  layer_weights *l = x->layer;
+  linear *const parts[] = {&l->query, &l->key, &l->value};
+  int width = x->b->weights->hidden, biased = x->config->attention_bias;
   bert_status status = BERT_OK;
-  for (size_t i = 0; i < sizeof linears / sizeof linears[0] && status == BERT_OK; i++)
-    status = bind_linear(b, in_layer(name, f, layer, linears[i].name), linears[i].in,
-                         linears[i].out, 1, linears[i].to);
+  if (f->query_key_value != NULL) {
+    status = layer_parts(x, f->query_key_value, width, biased, parts, 3);
+  } else {
+    status = layer_linear(x, f->query, width, width, biased, &l->query);
+    if (status == BERT_OK) status = layer_linear(x, f->key, width, width, biased, &l->key);
+    if (status == BERT_OK) status = layer_linear(x, f->value, width, width, biased, &l->value);
+  }
   if (status == BERT_OK)
-    status = bind_norm(b, in_layer(name, f, layer, f->attention_norm), epsilon, &l->attention_norm);
-  if (status == BERT_OK)
-    status = bind_norm(b, in_layer(name, f, layer, f->output_norm), epsilon, &l->output_norm);
+    status = layer_linear(x, f->attention_output, width, width, biased, &l->attention_output);
   return status;
 }
+
+static bert_status bind_feed_forward(const layer_binder *x) {
+  const family *f = x->family;
+  layer_weights *l = x->layer;
+  linear *const parts[] = {f->gate_first ? &l->gate : &l->up, f->gate_first ? &l->up : &l->gate};
+  int hidden = x->b->weights->hidden, inner = x->b->weights->intermediate;
+  int biased = x->config->up_bias;
+  bert_status status = BERT_OK;
+  if (f->up_gate != NULL) {
+    status = layer_parts(x, f->up_gate, inner, biased, parts, 2);
+  } else {
+    status = layer_linear(x, f->up, hidden, inner, biased, &l->up);
+    if (status == BERT_OK && f->gate != NULL)
+      status = layer_linear(x, f->gate, hidden, inner, biased, &l->gate);
+  }
+  if (status == BERT_OK)
+    status = layer_linear(x, f->down, inner, hidden, x->config->down_bias, &l->down);
+  return status;
+}
+
+static bert_status bind_norms(const layer_binder *x, int bare) {
+  const family *f = x->family;
+  layer_weights *l = x->layer;
+  bert_status status = layer_norm(x, f->query_norm, &l->query_norm);
+  if (status == BERT_OK) status = layer_norm(x, f->key_norm, &l->key_norm);
+  if (status == BERT_OK && !bare) status = layer_norm(x, f->attention_norm, &l->attention_norm);
+  if (status == BERT_OK) status = layer_norm(x, f->second_norm, &l->second_norm);
+  return status == BERT_OK ? layer_norm(x, f->output_norm, &l->output_norm) : status;
+}
+
+/* Layer `i`, whose names may be those of a group of layers. */
+static bert_status bind_layer(binder *b, const family *f, const model_config *c, int i) {
+  encoder_weights *w = b->weights;
+  layer_weights *l = &w->layer[i];
+  int group = (int)((double)i / ((double)c->layers / (double)c->layer_groups));
+  layer_binder x = {b, f, c, group, l};
+  l->rotation = c->local_layer[i] ? w->local_rotation : w->rotation;
+  l->reach = c->local_layer[i] ? (size_t)c->window : SIZE_MAX;
+  bert_status status = bind_attention(&x);
+  if (status == BERT_OK) status = bind_feed_forward(&x);
+  return status == BERT_OK ? bind_norms(&x, f->first_norm_bare && i == 0) : status;
+}
+
+/* ---- The encoder ------------------------------------------------------- */
 
 static bert_status bind_pooler(binder *b, const family *f) {
   encoder_weights *w = b->weights;
@@ -205,39 +319,80 @@ static void copy_sizes(const model_config *config, encoder_weights *w) {
   w->head_width = config->hidden_size / config->heads;
   w->intermediate = config->intermediate_size;
   w->vocab = config->vocab_size;
-  w->positions = config->positions;
-  w->types = config->types;
+  w->embedding = config->embedding_size;
+  w->types = config->type_rows;
+  w->positions = config->position_rows;
+  w->first_position = config->first_position;
+  w->uncounted_token = config->uncounted_token;
   w->hidden_activation = config->hidden_activation;
 }
 
-/* The prefix under which the word embeddings are found; the first otherwise,
-** for the error that follows. */
-static const char *find_prefix(binder *b, const family *f) {
-  for (int i = 0; f->prefixes[i] != NULL; i++) {
-    b->prefix = f->prefixes[i];
-    if (find_tensor(b, f->word, ".weight", NULL) != NULL) return b->prefix;
+/* Whether the tensors that tell descriptions apart are there under b->prefix. */
+static int fits(binder *b, const family *f) {
+  char name[NAME_SIZE];
+  return find_tensor(b, f->word, ".weight", NULL) != NULL &&
+         find_tensor(b, in_layer(name, f, 0, f->attention_output), ".weight", NULL) != NULL &&
+         find_tensor(b, in_layer(name, f, 0, f->down), ".weight", NULL) != NULL;
+}
+
+/* The first description and prefix under which word embeddings and a layer are
+** found; or, for the error that follows, the first with word embeddings, or the
+** first of all. */
+static const family *find_names(binder *b, const char *name) {
+  const family *first = NULL;
+  const char *prefix = "";
+  int next = 0, with_words = 0;
+  for (const family *f = family_next(name, &next); f != NULL; f = family_next(name, &next)) {
+    if (first == NULL) first = f;
+    for (int i = 0; f->prefixes[i] != NULL; i++) {
+      b->prefix = f->prefixes[i];
+      if (fits(b, f)) return f;
+      if (with_words || find_tensor(b, f->word, ".weight", NULL) == NULL) continue;
+      with_words = 1;
+      first = f;
+      prefix = f->prefixes[i];
+    }
   }
-  return f->prefixes[0];
+  b->prefix = prefix;
+  return first;
+}
+
+static bert_status bind_encoder(binder *b, const family *f, const model_config *c) {
+  encoder_weights *w = b->weights;
+  w->pre_norm = f->pre_norm;
+  bert_status status = bind_embeddings(b, f, c);
+  if (status == BERT_OK) status = make_positions(b, f, c);
+  for (int i = 0; i < w->layers && status == BERT_OK; i++) status = bind_layer(b, f, c, i);
+  if (status == BERT_OK && f->final_norm != NULL)
+    status =
+        bind_norm(b, f->final_norm, w->hidden, c->layer_norm_epsilon, c->norm_bias, &w->final_norm);
+  return status == BERT_OK ? bind_pooler(b, f) : status;
 }
 
 bert_status weights_bind(const model_config *config, const tensor_file *file, encoder_weights *w,
                          bert_error *error) {
-  const family *f = family_find(config->family);
   binder b = {w, file, "", error};
   memset(w, 0, sizeof *w);
-  if (f == NULL)
+  w->family = find_names(&b, config->family);
+  if (w->family == NULL)
     return error_set(error, BERT_UNSUPPORTED, "config.json: no such model family: \"%s\"",
                      config->family);
   copy_sizes(config, w);
   w->layer = memory_zero(memory_product((uint64_t)w->layers, sizeof *w->layer));
   if (w->layer == NULL) return error_nomem(error, "loading weights");
-  b.prefix = find_prefix(&b, f);
-  bert_status status = bind_embeddings(&b, f, config->layer_norm_epsilon);
-  for (int i = 0; i < w->layers && status == BERT_OK; i++)
-    status = bind_layer(&b, f, i, config->layer_norm_epsilon);
-  if (status == BERT_OK) status = bind_pooler(&b, f);
-  return status;
+  return bind_encoder(&b, w->family, config);
 }
+
+void weights_free(encoder_weights *w) {
+  for (size_t i = 0; i < w->converted_count; i++) memory_free(w->converted[i]);
+  rotation_free(w->rotation);
+  rotation_free(w->local_rotation);
+  memory_free(w->converted);
+  memory_free(w->layer);
+  memset(w, 0, sizeof *w);
+}
+
+/* ---- Outside the encoder ------------------------------------------------ */
 
 bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file, const char *name,
                                 int in, int out, int has_bias, linear *l, bert_error *error) {
@@ -245,9 +400,14 @@ bert_status weights_bind_linear(encoder_weights *owner, const tensor_file *file,
   return bind_linear(&b, name, in, out, has_bias, l);
 }
 
-void weights_free(encoder_weights *w) {
-  for (size_t i = 0; i < w->converted_count; i++) memory_free(w->converted[i]);
-  memory_free(w->converted);
-  memory_free(w->layer);
-  memset(w, 0, sizeof *w);
+bert_status weights_bind_norm(encoder_weights *owner, const tensor_file *file, const char *name,
+                              int width, float epsilon, int has_bias, norm *n, bert_error *error) {
+  binder b = {owner, file, "", error};
+  return bind_norm(&b, name, width, epsilon, has_bias, n);
+}
+
+bert_status weights_bind_vector(encoder_weights *owner, const tensor_file *file, const char *name,
+                                int size, const float **out, bert_error *error) {
+  binder b = {owner, file, "", error};
+  return bind(&b, name, "", NULL, size, 0, out);
 }

@@ -13,12 +13,26 @@ static float *cut(float **next, size_t count) {
   return part;
 }
 
+/* Floats of a row of qkv, which the embeddings use before the first layer. */
+static uint64_t qkv_width(const encoder_weights *w) {
+  uint64_t three = 3 * (uint64_t)w->hidden, embedding = (uint64_t)w->embedding;
+  return three > embedding ? three : embedding;
+}
+
+static uint64_t inner_floats(const encoder_weights *w) {
+  return (uint64_t)FEED_FORWARD_ROWS * (uint64_t)w->intermediate;
+}
+
+/* 0 where no layer is gated: the layers of a model are alike. */
+static uint64_t gate_floats(const encoder_weights *w) {
+  return w->layer[0].gate.weight != NULL ? inner_floats(w) : 0;
+}
+
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {
-  uint64_t hidden = (uint64_t)w->hidden, n = tokens;
-  uint64_t per_token = memory_product(n, 6 * hidden);
-  uint64_t inner = (uint64_t)FEED_FORWARD_ROWS * (uint64_t)w->intermediate;
+  uint64_t per_token = memory_product(tokens, 3 * (uint64_t)w->hidden + qkv_width(w));
   uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)longest;
-  return per_token + inner + scores + 6 * 16;
+  uint64_t angles = (uint64_t)members * (uint64_t)w->head_width;
+  return per_token + inner_floats(w) + gate_floats(w) + scores + angles + 8 * 16;
 }
 
 static int suffices(const workspace *s, size_t tokens, size_t longest, int members) {
@@ -35,11 +49,13 @@ bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tok
   size_t hidden = (size_t)w->hidden;
   s->block = next;
   s->hidden = cut(&next, tokens * hidden);
-  s->qkv = cut(&next, tokens * 3 * hidden);
+  s->qkv = cut(&next, tokens * (size_t)qkv_width(w));
   s->context = cut(&next, tokens * hidden);
   s->projected = cut(&next, tokens * hidden);
-  s->inner = cut(&next, (size_t)FEED_FORWARD_ROWS * (size_t)w->intermediate);
+  s->inner = cut(&next, (size_t)inner_floats(w));
+  s->gate = cut(&next, (size_t)gate_floats(w));
   s->scores = cut(&next, (size_t)members * QUERY_ROWS * longest);
+  s->angles = cut(&next, (size_t)members * (size_t)w->head_width);
   s->tokens = tokens;
   s->longest = longest;
   s->members = members;

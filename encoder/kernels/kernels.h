@@ -81,6 +81,14 @@ typedef struct kernels {
   /* y[count] = max(x[count], y[count]); NaN wins. */
   void (*maximum)(const float *x, float *y, size_t count);
 
+  /* y[count] *= x[count]; the gate of a gated feed-forward layer. */
+  void (*multiply)(const float *x, float *y, size_t count);
+
+  /* Turns each pair (x[i], x[i + half]) of x[2 * half] by an angle of which
+  ** cosines[half] and sines[half] are given: rotary positions (Su et al. 2021,
+  ** equation 34, with the halves of a vector as the pairs, as GPT-NeoX has it). */
+  void (*rotate)(const float *cosines, const float *sines, float *x, size_t half);
+
   /* sum of a[i] b[i], and of (a[i] - b[i])^2, in double throughout: a product of
   ** two floats is exact there, so the error is below (count + 3) 2^-53 times the
   ** sum of the absolute terms. The bounds of search/scan.c stand on that. */

@@ -139,6 +139,18 @@ static void scalar_maximum(const float *x, float *y, size_t count) {
   }
 }
 
+static void scalar_multiply(const float *x, float *y, size_t count) {
+  for (size_t i = 0; i < count; i++) y[i] *= x[i];
+}
+
+static void scalar_rotate(const float *cosines, const float *sines, float *x, size_t half) {
+  for (size_t i = 0; i < half; i++) {
+    float a = x[i], b = x[i + half];
+    x[i] = a * cosines[i] - b * sines[i];
+    x[i + half] = b * cosines[i] + a * sines[i];
+  }
+}
+
 /* ---- row by row -------------------------------------------------------- */
 
 /* Mean and 1 / sqrt(variance + epsilon) of x + residual, [cols]. */
@@ -257,6 +269,8 @@ const kernels kernels_scalar = {
     .attention_context = scalar_attention_context,
     .add_scaled = scalar_add_scaled,
     .maximum = scalar_maximum,
+    .multiply = scalar_multiply,
+    .rotate = scalar_rotate,
     .dot = scalar_dot,
     .squared_distance = scalar_squared_distance,
     .dot_codes = scalar_dot_codes,

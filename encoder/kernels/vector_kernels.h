@@ -60,6 +60,6 @@ enum { TILE_COLS = 4 };
     .name = NAME, .supported = SUPPORTED, .linear = linear, .activate = activate,                  \
     .layer_norm = layer_norm, .attention_scores = attention_scores, .softmax = softmax,            \
     .attention_context = attention_context, .add_scaled = add_scaled, .maximum = maximum,          \
-    .dot = dot, .squared_distance = squared_distance, .dot_codes = dot_codes,                      \
-    .from_half = from_half, .from_bfloat16 = from_bfloat16,                                        \
+    .multiply = multiply, .rotate = rotate, .dot = dot, .squared_distance = squared_distance,      \
+    .dot_codes = dot_codes, .from_half = from_half, .from_bfloat16 = from_bfloat16,                \
   }

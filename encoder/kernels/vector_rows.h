@@ -1,6 +1,6 @@
 /*
 ** vector_rows.h: what works row by row or number by number: LayerNorm,
-** softmax, pooling sums, distances, widening. Written once for all sets; see
+** softmax, pooling sums, gates, rotation, distances, widening. Written once for all sets; see
 ** vector_kernels.h.
 **
 ** Sums run over LANES lanes: term i goes to lane i % LANES. SUM_BLOCK vectors are
@@ -156,6 +156,39 @@ static void maximum(const float *x, float *y, size_t count) {
   if (i < count) {
     size_t n = count - i;
     v_store_part(y + i, v_max_or_nan(v_load_part(x + i, n), v_load_part(y + i, n)), n);
+  }
+}
+
+static void multiply(const float *x, float *y, size_t count) {
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) v_store(y + i, v_mul(v_load(x + i), v_load(y + i)));
+  if (i < count) {
+    size_t n = count - i;
+    v_store_part(y + i, v_mul(v_load_part(x + i, n), v_load_part(y + i, n)), n);
+  }
+}
+
+/* *a and *b become a cos - b sin and b cos + a sin. */
+INLINE void turn_pair(V cosine, V sine, V *a, V *b) {
+  V turned = v_fnma(*b, sine, v_mul(*a, cosine));
+  *b = v_fma(*a, sine, v_mul(*b, cosine));
+  *a = turned;
+}
+
+static void rotate(const float *cosines, const float *sines, float *x, size_t half) {
+  size_t i = 0;
+  for (; i + LANES <= half; i += LANES) {
+    V a = v_load(x + i), b = v_load(x + half + i);
+    turn_pair(v_load(cosines + i), v_load(sines + i), &a, &b);
+    v_store(x + i, a);
+    v_store(x + half + i, b);
+  }
+  if (i < half) {
+    size_t n = half - i;
+    V a = v_load_part(x + i, n), b = v_load_part(x + half + i, n);
+    turn_pair(v_load_part(cosines + i, n), v_load_part(sines + i, n), &a, &b);
+    v_store_part(x + i, a, n);
+    v_store_part(x + half + i, b, n);
   }
 }
 

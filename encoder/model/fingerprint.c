@@ -69,6 +69,43 @@ static void add_encoder(digest_stream *d, const bert_model *m) {
   add_number(d, "max_tokens", m->description.max_tokens);
 }
 
+/* What is as in BERT has no line, so that BERT's fingerprints stay what they are. */
+static void add_unless(digest_stream *d, const char *name, int64_t number, int64_t usual) {
+  if (number != usual) add_number(d, name, number);
+}
+
+static void add_rope(digest_stream *d, const char *name, const rope_config *rope) {
+  uint64_t bits[2];
+  if (rope->theta <= 0) return;
+  memcpy(&bits[0], &rope->theta, sizeof bits[0]);
+  memcpy(&bits[1], &rope->factor, sizeof bits[1]);
+  add_number(d, name, (int64_t)bits[0]);
+  if (rope->scaling == ROPE_PLAIN) return;
+  add_text(d, "scaling", rope->scaling == ROPE_NTK ? "ntk" : "dynamic");
+  add_number(d, "factor", (int64_t)bits[1]);
+  if (rope->scaling == ROPE_DYNAMIC) add_number(d, "trained", rope->trained);
+}
+
+/* What a family has that BERT has not, as far as the weights do not show it. */
+static void add_family(digest_stream *d, const model_config *c) {
+  add_unless(d, "embedding", c->embedding_size, c->hidden_size);
+  add_unless(d, "layer_groups", c->layer_groups, c->layers);
+  add_unless(d, "first_position", c->first_position, 0);
+  add_unless(d, "uncounted_token", c->uncounted_token, -1);
+  add_unless(d, "sinusoidal", c->sinusoidal, 0);
+  add_unless(d, "relative_buckets", c->relative_buckets, 0);
+  add_unless(d, "alibi", c->alibi, 0);
+  add_rope(d, "theta", &c->rope);
+  add_rope(d, "local_theta", &c->local_rope);
+  for (int i = 0; i < c->layers; i++)
+    if (c->local_layer[i]) add_number(d, "local_layer", i);
+  add_unless(d, "window", c->window, 0);
+  add_unless(d, "attention_bias", c->attention_bias, 1);
+  add_unless(d, "up_bias", c->up_bias, 1);
+  add_unless(d, "down_bias", c->down_bias, 1);
+  add_unless(d, "norm_bias", c->norm_bias, 1);
+}
+
 static void add_modules(digest_stream *d, const sentence_config *s) {
   for (int i = 0; i < s->pooling_count; i++) add_text(d, "pooling", pooling_name(s->poolings[i]));
   add_number(d, "include_prompt", s->include_prompt);
@@ -78,8 +115,9 @@ static void add_modules(digest_stream *d, const sentence_config *s) {
       add_text(d, "module", "normalize");
       continue;
     }
-    add_text(d, "module", "dense");
+    add_text(d, "module", step->type == MODULE_DENSE ? "dense" : "layer_norm");
     add_number(d, "in", step->in);
+    if (step->type == MODULE_LAYER_NORM) continue;
     add_number(d, "out", step->out);
     add_number(d, "bias", step->has_bias);
     add_text(d, "activation", activation_names[step->activation]);
@@ -156,6 +194,7 @@ static bert_status make_fingerprint(const bert_model *m, unsigned char out[DIGES
   digest_stream d;
   digest_begin(&d);
   add_encoder(&d, m);
+  add_family(&d, &m->config);
   add_modules(&d, &m->sentence);
   add_prompts(&d, &m->sentence);
   add_tokenizer(&d, m);

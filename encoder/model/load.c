@@ -15,25 +15,51 @@ static bert_status load_config(bert_model *m, bert_error *error) {
   if (status != BERT_OK) return status;
   m->transformer_directory = path_join(m->directory, m->sentence.transformer_path);
   if (m->transformer_directory == NULL) return error_nomem(error, "opening a model");
-  return config_read(m->transformer_directory, &m->config, error);
+  status = config_read(m->transformer_directory, &m->config, error);
+  return status == BERT_OK ? head_config_read(m->transformer_directory, &m->head_config, error)
+                           : status;
+}
+
+/* Pickled weights are code that Python runs; there is no reading them safely here. */
+static bert_status refuse_pickle(const bert_model *m, bert_error *error) {
+  const char *place = m->transformer_directory;
+  if (path_exists(place, "model.safetensors") ||
+      path_exists(place, "model.safetensors.index.json") ||
+      (!path_exists(place, "pytorch_model.bin") &&
+       !path_exists(place, "pytorch_model.bin.index.json")))
+    return BERT_OK;
+  return error_set(error, BERT_UNSUPPORTED,
+                   "%s has its weights in pytorch_model.bin only; there must be a "
+                   "model.safetensors (save_pretrained of transformers writes one)",
+                   place);
 }
 
 static bert_status load_weights(bert_model *m, bert_error *error) {
-  bert_status status =
-      tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
+  bert_status status = refuse_pickle(m, error);
+  if (status != BERT_OK) return status;
+  status = tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
   if (status != BERT_OK) return status;
   status = weights_bind(&m->config, m->file, &m->weights, error);
+  if (status == BERT_OK)
+    status = heads_bind(&m->config, &m->head_config, m->file, &m->weights, error);
   if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", m->transformer_directory);
   return status;
 }
 
-static bert_status load_dense(bert_model *m, const module *from, dense *d, bert_error *error) {
+/* torch.nn.LayerNorm's own epsilon, which the module does not change. */
+static const float MODULE_EPSILON = 1e-5F;
+
+static bert_status load_module(bert_model *m, const module *from, dense *d, bert_error *error) {
   bert_status status =
       tensors_open(from->directory, "model.safetensors", m->copied, &d->file, error);
   if (status != BERT_OK) return status;
   d->activation = from->activation;
-  status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out, from->has_bias,
-                               &d->map, error);
+  if (from->type == MODULE_DENSE)
+    status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
+                                 from->has_bias, &d->map, error);
+  else
+    status = weights_bind_norm(&m->weights, d->file, "norm", from->in, MODULE_EPSILON, 1, &d->norm,
+                               error);
   if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", from->directory);
   return status;
 }
@@ -50,12 +76,12 @@ static bert_status load_modules(bert_model *m, bert_error *error) {
   if (m->dense == NULL) return error_nomem(error, "opening a model");
   for (int i = 0; i < s->module_count; i++) {
     const module *from = &s->modules[i];
-    if (from->type != MODULE_DENSE) continue;
+    if (from->type == MODULE_NORMALIZE) continue;
     if (from->in != width)
-      return error_set(error, BERT_INVALID,
-                       "%s: in_features is %d, but what comes before is %d wide", from->directory,
+      return error_set(error, BERT_INVALID, "%s: %s is %d, but what comes before is %d wide",
+                       from->directory, from->type == MODULE_DENSE ? "in_features" : "dimension",
                        from->in, width);
-    bert_status status = load_dense(m, from, &m->dense[i], error);
+    bert_status status = load_module(m, from, &m->dense[i], error);
     if (status != BERT_OK) return status;
     width = from->out;
   }
@@ -111,7 +137,7 @@ static void describe(bert_model *m) {
   d->tokenizer = tokenizer_kind(m->tokenizer);
   d->pooling = pooling_name(m->sentence.poolings[0]);
   d->precision = "float32";
-  d->tasks = "embed";
+  d->similarity = m->sentence.similarity;
   d->layers = m->config.layers;
   d->heads = m->config.heads;
   d->hidden_size = m->config.hidden_size;
@@ -128,8 +154,9 @@ static bert_status load_all(bert_model *m, bert_error *error) {
   if (status == BERT_OK) status = load_modules(m, error);
   if (status == BERT_OK) status = load_tokenizer(m, error);
   if (status == BERT_OK) status = limit_tokens(m, error);
-  if (status == BERT_OK) describe(m);
-  return status;
+  if (status != BERT_OK) return status;
+  describe(m);
+  return heads_describe(m, error);
 }
 
 bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error) {
@@ -159,6 +186,7 @@ void model_free(bert_model *m) {
   weights_free(&m->weights);
   tensors_close(m->file);
   sentence_config_free(&m->sentence);
+  head_config_free(&m->head_config);
   memory_free(m->transformer_directory);
   memory_free(m->directory);
   memory_free(m);

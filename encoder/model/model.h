@@ -13,6 +13,7 @@
 **   embed.c     bert_embed: texts to embeddings over all threads
 **   pass.c      bert_run: one pass kept, to look inside
 **   pass_attention.c  the attention of a kept pass: weights, norms, rollout
+**   logits.c    the heads of a checkpoint: what there is, logits, scores
 **   views.c     bert_view_make: tokens to the units of attention matrices
 **   machine.c   vectors, kernels, cores
 */
@@ -28,10 +29,11 @@
 
 /* ---- load.c ------------------------------------------------------------ */
 
-/* A Dense module after pooling, with its weights. */
+/* A Dense or LayerNorm module after pooling, with its weights. */
 typedef struct dense {
   linear map;
   activation activation;
+  norm norm; /* of a LayerNorm */
   tensor_file *file;
 } dense;
 
@@ -50,7 +52,10 @@ struct bert_model {
   tensor_file *file;
   model_config config;
   sentence_config sentence;
+  head_config head_config;
   encoder_weights weights;
+  bert_head heads[HEAD_KINDS]; /* width 0: none */
+  int32_t mask_token;
   dense *dense; /* [sentence.module_count], for those that are */
   tokenizer *tokenizer;
   bert_description description;
@@ -60,6 +65,11 @@ struct bert_model {
 ** after a failure. */
 bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error);
 void model_free(bert_model *model); /* NULL is allowed */
+
+/* ---- logits.c ---------------------------------------------------------- */
+
+/* What bert_find_head and bert_mask_token tell, from config and weights. */
+bert_status heads_describe(bert_model *model, bert_error *error);
 
 /* ---- stamp.c ----------------------------------------------------------- */
 
@@ -128,7 +138,7 @@ typedef struct recipe {
   const char *prompt; /* put before each text; may be "" */
   size_t prompt_size;
   size_t skip; /* leading tokens left out of pooling */
-  pooling poolings[4];
+  pooling poolings[POOLING_LIMIT];
   int pooling_count;
   int pooled_width; /* pooling_count * hidden_size */
   int widest;       /* of pooled and of all modules' results */

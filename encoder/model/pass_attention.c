@@ -82,15 +82,17 @@ static void tempered_softmax(float *x, size_t rows, size_t cols, double temperat
   kernels_current()->softmax(x, cols, rows, cols);
 }
 
-static void fill_weights(const bert_pass *pass, const float *qkv, int head, size_t first,
-                         size_t queries, double temperature, float *weights) {
+static void fill_weights(const bert_pass *pass, int layer, const head_queries *h,
+                         double temperature, float *weights) {
   const encoder_weights *w = &pass->model->weights;
+  const float *qkv = pass_qkv(pass, layer, h->head); /* [tokens, 3 * hidden] */
   if (temperature == 1) {
-    attention_weights(w, qkv, pass->tokens, head, first, queries, weights);
+    attention_weights(w, &w->layer[layer], qkv, h, weights);
     return;
   }
-  attention_scores(w, qkv, pass->tokens, head, first, queries, weights);
-  tempered_softmax(weights, queries, pass->tokens, temperature);
+  attention_scores(w, qkv, h, weights);
+  attention_mask(&w->layer[layer], h, weights);
+  tempered_softmax(weights, h->queries, h->tokens, temperature);
 }
 
 bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head, size_t first,
@@ -105,12 +107,13 @@ bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head,
     return error_set(error, BERT_ARGUMENT,
                      "queries %zu and the %zu from it on: the pass has only %zu tokens", first,
                      queries, n);
+  head_queries h = {n, head, first, queries};
   if (scores != NULL) {
-    attention_scores(&pass->model->weights, qkv, n, head, first, queries, scores);
+    attention_scores(&pass->model->weights, qkv, &h, scores);
     status = check_numbers(pass, layer, head, "attention scores", scores, queries * n, error);
   }
   if (status == BERT_OK && weights != NULL) {
-    fill_weights(pass, qkv, head, first, queries, temperature, weights);
+    fill_weights(pass, layer, &h, temperature, weights);
     status = check_numbers(pass, layer, head, "attention weights", weights, queries * n, error);
   }
   return status;

@@ -88,7 +88,8 @@ static bert_status choose_pooling(recipe *r, const bert_embed_options *o, bert_e
     int kind = pooling_from_name(o->pooling);
     if (kind < 0)
       return error_set(error, BERT_ARGUMENT,
-                       "no such pooling: \"%s\"; there are cls, mean, max, mean_sqrt_len, pooler",
+                       "no such pooling: \"%s\"; there are cls, mean, max, mean_sqrt_len, "
+                       "weightedmean, lasttoken, pooler",
                        o->pooling);
     r->poolings[0] = (pooling)kind;
     r->pooling_count = 1;
@@ -101,7 +102,7 @@ static bert_status choose_pooling(recipe *r, const bert_embed_options *o, bert_e
 }
 
 /* How many of the model's modules run: all, but for a Normalize at the end that
-** was switched off. Another pooling may not fit the Dense that follows. */
+** was switched off. Another pooling may not fit the module that follows. */
 static bert_status choose_modules(recipe *r, const bert_embed_options *o, bert_error *error) {
   const sentence_config *s = &r->model->sentence;
   int width = r->pooled_width;
@@ -110,11 +111,12 @@ static bert_status choose_modules(recipe *r, const bert_embed_options *o, bert_e
     while (r->modules > 0 && s->modules[r->modules - 1].type == MODULE_NORMALIZE) r->modules--;
   r->widest = width;
   for (int i = 0; i < r->modules; i++) {
-    if (s->modules[i].type != MODULE_DENSE) continue;
+    if (s->modules[i].type == MODULE_NORMALIZE) continue;
     if (s->modules[i].in != width)
-      return error_set(error, BERT_ARGUMENT,
-                       "pooling \"%s\" gives %d numbers, but the model's Dense takes %d",
-                       o->pooling ? o->pooling : "", width, s->modules[i].in);
+      return error_set(
+          error, BERT_ARGUMENT, "pooling \"%s\" gives %d numbers, but the model's %s takes %d",
+          o->pooling ? o->pooling : "", width,
+          s->modules[i].type == MODULE_DENSE ? "Dense" : "LayerNorm", s->modules[i].in);
     width = s->modules[i].out;
     if (width > r->widest) r->widest = width;
   }
@@ -166,6 +168,12 @@ void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *sc
   for (int i = 0; i < r->modules; i++) {
     if (m->sentence.modules[i].type == MODULE_NORMALIZE) {
       normalize(x, width);
+      continue;
+    }
+    if (m->sentence.modules[i].type == MODULE_LAYER_NORM) {
+      const norm *n = &m->dense[i].norm;
+      kernels_current()->layer_norm(x, width, NULL, 0, n->gain, n->bias, n->epsilon, x, width, 1,
+                                    width);
       continue;
     }
     apply_dense(&m->dense[i], x, y);

@@ -46,3 +46,12 @@ void bert_tokens_free(bert_tokens *tokens) {
 bert_text bert_token_string(const bert_model *model, int32_t id) {
   return tokenizer_token(model->tokenizer, id);
 }
+
+size_t bert_token_text(const bert_model *model, int32_t id, char *out, size_t room) {
+  return tokenizer_spell(model->tokenizer, id, out, room);
+}
+
+size_t bert_replace_mask(const bert_model *model, bert_text text, size_t start, size_t stop,
+                         int32_t id, char *out, size_t room) {
+  return tokenizer_replace(model->tokenizer, text, start, stop, model->mask_token, id, out, room);
+}

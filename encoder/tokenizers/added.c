@@ -5,7 +5,7 @@
 ** Of the tokens that begin leftmost the longest is taken, then the search goes
 ** on behind it, also when single_word turned it down.
 */
-#include "pipeline.h"
+#include "chain.h"
 
 #include <string.h>
 
@@ -56,27 +56,39 @@ static size_t space_after(const bert_text *text, size_t at) {
   return at;
 }
 
-/* Takes `token` at [start, stop) as the match unless it may not stand there. */
+/* Takes `token` at [start, stop) as the match unless it may not stand there, or the
+** token before has taken all of it as white space. */
 static int accept(added_scan *s, const added_token *token, size_t start, size_t stop) {
+  size_t end = token->rstrip ? space_after(&s->text, stop) : stop;
   if (token->single_word && !stands_alone(&s->text, start, stop)) return 0;
-  s->match = token;
-  s->resume = stop;
   if (token->lstrip) {
     size_t begin = start > s->taken ? space_before(&s->text, start, s->taken) : start;
     start = begin > s->taken ? begin : s->taken;
+    if (start >= end) return 0;
   }
+  s->match = token;
+  s->resume = stop;
   s->start = s->known = start;
-  s->stop = token->rstrip ? space_after(&s->text, stop) : stop;
+  s->stop = end;
   return 1;
 }
 
-/* How far it is known that no token begins, `at` being searched: white space
-** before may still belong to one. */
+/* Where the character begins that byte `at` is in the middle of. */
+static size_t align(const added_scan *s, size_t at) {
+  while (at > s->known && ((unsigned char)s->text.data[at] & 0xC0) == 0x80) at--;
+  return at;
+}
+
+/* How far it is known that no token begins, `at` being searched now and `resume`
+** before: white space that ends there may still belong to one, and so may all since
+** `known` if there was nothing else. */
 static size_t known_until(const added_scan *s, size_t at) {
-  size_t floor = s->known;
-  if (at >= s->text.size || !s->added->raw.any_lstrip) return at < s->text.size ? at : s->text.size;
-  while (at > floor && ((unsigned char)s->text.data[at] & 0xC0) == 0x80) at--;
-  return space_before(&s->text, at, floor);
+  size_t floor, space;
+  if (at >= s->text.size) return s->text.size;
+  if (!s->added->raw.any_lstrip) return at;
+  floor = align(s, s->resume);
+  space = space_before(&s->text, align(s, at), floor);
+  return space > floor ? space : s->known;
 }
 
 int added_scan_more(added_scan *s) {
@@ -92,8 +104,8 @@ int added_scan_more(added_scan *s) {
       if (token != NULL && accept(s, token, at, at + size)) return s->known > before;
       at += token != NULL ? size : 1;
     }
-    s->resume = at;
     s->known = known_until(s, at);
+    s->resume = at;
   } while (s->known <= before && at < s->text.size);
   return s->known > before;
 }
@@ -205,14 +217,32 @@ static int pattern_add(pattern *p, uint32_t c) {
   return 1;
 }
 
+/* The same by the normalizers of a chain. */
+static int normalize_by_chain(const chain *c, bert_text content, pattern *out) {
+  added_scan scan;
+  chain_run r;
+  text_char next;
+  int done;
+  added_scan_begin(&scan, NULL, content);
+  done = chain_run_begin(&r, c, NULL, &scan);
+  if (done) chain_run_piece(&r);
+  while (done && r.stages[c->normalizers].next(&r.stages[c->normalizers], &next))
+    done = pattern_add(out, next.c);
+  done = done && !r.failed;
+  chain_run_end(&r);
+  return done;
+}
+
 /* The normalized content of a token; 0 when out of memory. */
-static int normalize_content(const normalizer *n, bert_text content, pattern *out) {
+static int normalize_content(const normalizer *n, const chain *chained, bert_text content,
+                             pattern *out) {
   added_scan scan;
   reader r;
   normal_char c;
+  *out = (pattern){0};
+  if (chained != NULL) return normalize_by_chain(chained, content, out);
   added_scan_begin(&scan, NULL, content);
   reader_begin(&r, n, &scan);
-  *out = (pattern){0};
   while (reader_next(&r, &c)) {
     int spaces = c.kind == NORMAL_IDEOGRAPH;
     if ((spaces && !pattern_add(out, ' ')) || !pattern_add(out, c.c) ||
@@ -248,13 +278,13 @@ static bert_status refuse_twins(const added_set *set, const added_tokens *a, con
 
 /* Makes the patterns of the set of tokens that are normalized or not. */
 static bert_status make_patterns(const added_tokens *a, added_set *set, const normalizer *n,
-                                 int normalized, bert_text *texts, int32_t *values, size_t *count,
-                                 bert_error *error) {
+                                 const chain *c, int normalized, bert_text *texts, int32_t *values,
+                                 size_t *count, bert_error *error) {
   for (size_t i = 0; i < a->count; i++) {
     const added_token *t = &a->tokens[i];
     pattern p = {0};
     if (t->normalized != normalized) continue;
-    if (normalized && !normalize_content(n, t->content, &p)) {
+    if (normalized && !normalize_content(n, c, t->content, &p)) {
       memory_free(p.bytes);
       return error_nomem(error, "reading the added tokens");
     }
@@ -269,7 +299,7 @@ static bert_status make_patterns(const added_tokens *a, added_set *set, const no
 }
 
 static bert_status build_set(const added_tokens *a, added_set *set, const normalizer *n,
-                             int normalized, bert_error *error) {
+                             const chain *c, int normalized, bert_error *error) {
   size_t count = 0;
   bert_text *texts = memory_alloc(memory_product(a->count, sizeof *texts));
   int32_t *values = memory_alloc(memory_product(a->count, sizeof *values));
@@ -277,7 +307,7 @@ static bert_status build_set(const added_tokens *a, added_set *set, const normal
   if (texts == NULL || values == NULL)
     error_nomem(error, "reading the added tokens");
   else
-    status = make_patterns(a, set, n, normalized, texts, values, &count, error);
+    status = make_patterns(a, set, n, c, normalized, texts, values, &count, error);
   if (status == BERT_OK) status = trie_build(&set->trie, texts, values, count, error);
   if (status == BERT_OK) status = refuse_twins(set, a, texts, values, count, error);
   for (size_t i = 0; normalized && i < count; i++) memory_free((void *)(uintptr_t)texts[i].data);
@@ -286,7 +316,7 @@ static bert_status build_set(const added_tokens *a, added_set *set, const normal
   return status;
 }
 
-bert_status added_close(added_tokens *a, const normalizer *n, bert_error *error) {
-  bert_status status = build_set(a, &a->raw, n, 0, error);
-  return status != BERT_OK ? status : build_set(a, &a->normalized, n, 1, error);
+bert_status added_close(added_tokens *a, const normalizer *n, const chain *c, bert_error *error) {
+  bert_status status = build_set(a, &a->raw, n, c, 0, error);
+  return status != BERT_OK ? status : build_set(a, &a->normalized, n, c, 1, error);
 }

@@ -5,12 +5,11 @@
 ** Truncation, padding and decoder are not read: the token limit is the
 ** model's, and nothing is decoded.
 */
-#include "pipeline.h"
+#include "load.h"
 
 #include <string.h>
 
-/* The type of a part: NULL when the part is null or absent. */
-static bert_status part_type(const json_value *part, const char **type, bert_error *error) {
+bert_status load_type(const json_value *part, const char **type, bert_error *error) {
   bert_status status;
   *type = NULL;
   if (part == NULL || part->type == JSON_NULL) return BERT_OK;
@@ -21,9 +20,8 @@ static bert_status part_type(const json_value *part, const char **type, bert_err
   return status;
 }
 
-/* A member that must be there. */
-static bert_status required(const json_value *json, const char *key, json_type type,
-                            const json_value **out, bert_error *error) {
+bert_status load_required(const json_value *json, const char *key, json_type type,
+                          const json_value **out, bert_error *error) {
   *out = json_get(json, key);
   if (*out == NULL) return error_set(error, BERT_INVALID, "%s is missing", key);
   if ((*out)->type != type)
@@ -32,8 +30,8 @@ static bert_status required(const json_value *json, const char *key, json_type t
   return BERT_OK;
 }
 
-static bert_status required_bool(const json_value *json, const char *key, int *out,
-                                 bert_error *error) {
+bert_status load_required_bool(const json_value *json, const char *key, int *out,
+                               bert_error *error) {
   const json_value *member = json_get(json, key);
   if (member == NULL) return error_set(error, BERT_INVALID, "%s is missing", key);
   if (member->type != JSON_TRUE && member->type != JSON_FALSE)
@@ -43,13 +41,18 @@ static bert_status required_bool(const json_value *json, const char *key, int *o
   return BERT_OK;
 }
 
-/* ---- Normalizer, pre-tokenizer ---------------------------------------------- */
+bert_status load_list(const json_value *json, const char *key, const json_value **out,
+                      bert_error *error) {
+  return load_required(json, key, JSON_ARRAY, out, error);
+}
 
-static bert_status load_bert_normalizer(const json_value *json, int *steps, bert_error *error) {
+/* ---- The short path ------------------------------------------------------------ */
+
+bert_status load_bert_normalizer(const json_value *json, int *steps, bert_error *error) {
   int clean = 0, chinese = 0, lower = 0, strip;
-  bert_status status = required_bool(json, "clean_text", &clean, error);
-  if (status == BERT_OK) status = required_bool(json, "handle_chinese_chars", &chinese, error);
-  if (status == BERT_OK) status = required_bool(json, "lowercase", &lower, error);
+  bert_status status = load_required_bool(json, "clean_text", &clean, error);
+  if (status == BERT_OK) status = load_required_bool(json, "handle_chinese_chars", &chinese, error);
+  if (status == BERT_OK) status = load_required_bool(json, "lowercase", &lower, error);
   strip = lower; /* what a null strip_accents means */
   if (status == BERT_OK) status = json_get_bool(json, "strip_accents", &strip, error);
   *steps = (clean ? NORMALIZER_CLEAN : 0) | (chinese ? NORMALIZER_CHINESE : 0) |
@@ -57,90 +60,32 @@ static bert_status load_bert_normalizer(const json_value *json, int *steps, bert
   return status;
 }
 
-static bert_status load_normalizer(const json_value *json, int *steps, bert_error *error) {
-  const char *type;
-  bert_status status = part_type(json, &type, error);
+static int is_absent(const json_value *part) {
+  return part == NULL || part->type == JSON_NULL;
+}
+
+/* Whether normalizer and pre-tokenizer are BERT's, or none, for WordPiece. */
+static int is_short(const tokenizer *t, const json_value *before, const json_value *cut) {
+  return t->model == MODEL_WORDPIECE &&
+         (is_absent(before) || json_is(json_get(before, "type"), "BertNormalizer")) &&
+         (is_absent(cut) || json_is(json_get(cut, "type"), "BertPreTokenizer"));
+}
+
+static bert_status load_text_steps(tokenizer *t, const json_value *root, int *steps,
+                                   bert_error *error) {
+  const json_value *before = json_get(root, "normalizer"), *cut = json_get(root, "pre_tokenizer");
   *steps = 0;
-  if (status != BERT_OK || type == NULL) return status;
-  if (strcmp(type, "BertNormalizer") == 0) return load_bert_normalizer(json, steps, error);
-  return error_set(error, BERT_UNSUPPORTED,
-                   "the type \"%.60s\" is not supported; there is BertNormalizer", type);
-}
-
-static bert_status load_pretokenizer(const json_value *json, pretokenizer_kind *out,
-                                     bert_error *error) {
-  const char *type;
-  bert_status status = part_type(json, &type, error);
-  *out = PRETOKENIZER_NONE;
-  if (status != BERT_OK || type == NULL) return status;
-  *out = PRETOKENIZER_BERT;
-  if (strcmp(type, "BertPreTokenizer") == 0) return BERT_OK;
-  return error_set(error, BERT_UNSUPPORTED,
-                   "the type \"%.60s\" is not supported; there is BertPreTokenizer", type);
-}
-
-/* ---- Model ------------------------------------------------------------------- */
-
-static bert_status load_vocabulary(vocabulary *v, const json_value *json, bert_error *error) {
-  bert_status status = BERT_OK;
-  for (const json_value *i = json->first; i != NULL && status == BERT_OK; i = i->next) {
-    if (!i->is_integer)
-      return error_set(error, BERT_INVALID, "the id of token \"%.60s\" is no integer", i->key);
-    status = vocabulary_add(v, (bert_text){i->key, i->key_size}, i->integer, error);
+  if (is_short(t, before, cut)) {
+    t->pretokenizer = is_absent(cut) ? PRETOKENIZER_NONE : PRETOKENIZER_BERT;
+    if (is_absent(before) || load_bert_normalizer(before, steps, error) == BERT_OK) return BERT_OK;
+    return error_prefix(error, "normalizer");
   }
-  return status == BERT_OK ? vocabulary_close(v, error) : status;
-}
-
-static bert_status load_wordpiece(tokenizer *t, const json_value *json, bert_error *error) {
-  const json_value *unknown, *prefix, *limit, *strings;
-  uint32_t node;
-  bert_status status = required(json, "unk_token", JSON_STRING, &unknown, error);
-  if (status == BERT_OK)
-    status = required(json, "continuing_subword_prefix", JSON_STRING, &prefix, error);
-  if (status == BERT_OK)
-    status = required(json, "max_input_chars_per_word", JSON_NUMBER, &limit, error);
-  if (status == BERT_OK) status = required(json, "vocab", JSON_OBJECT, &strings, error);
-  if (status != BERT_OK) return status;
-  if (!limit->is_integer || limit->integer < 0)
-    return error_set(error, BERT_INVALID,
-                     "max_input_chars_per_word is %.17g; it must be an integer and not negative",
-                     limit->number);
-  if (limit->integer > WORDPIECE_MAX_CHARS)
-    return error_set(error, BERT_UNSUPPORTED,
-                     "max_input_chars_per_word is %lld; at most %d is supported",
-                     (long long)limit->integer, WORDPIECE_MAX_CHARS);
-  status = load_vocabulary(&t->vocabulary, strings, error);
-  if (status != BERT_OK) return status;
-  t->wordpiece.max_chars = (size_t)limit->integer;
-  t->wordpiece.unknown = vocabulary_id(&t->vocabulary, (bert_text){unknown->string, unknown->size});
-  if (t->wordpiece.unknown < 0)
-    return error_set(error, BERT_INVALID, "the unknown token \"%.60s\" is not in the vocabulary",
-                     unknown->string);
-  node = t->vocabulary.trie.root;
-  for (size_t i = 0; i < prefix->size && node != TRIE_NONE; i++)
-    node = trie_step(&t->vocabulary.trie, node, (unsigned char)prefix->string[i]);
-  t->wordpiece.continuation = node;
+  t->general = 1;
+  if (chain_load_normalizer(&t->chain, before, error) != BERT_OK)
+    return error_prefix(error, "normalizer");
+  if (chain_load_pretokenizer(&t->chain, cut, error) != BERT_OK)
+    return error_prefix(error, "pre_tokenizer");
   return BERT_OK;
-}
-
-/* Files of the first years have no type: theirs is seen from the members. */
-static int looks_like_wordpiece(const json_value *json) {
-  return json_get(json, "type") == NULL && json_get(json, "merges") == NULL &&
-         json_get(json, "continuing_subword_prefix") != NULL &&
-         json_get(json, "max_input_chars_per_word") != NULL;
-}
-
-static bert_status load_model(tokenizer *t, const json_value *json, bert_error *error) {
-  const char *type = "WordPiece";
-  bert_status status = BERT_OK;
-  if (json == NULL || json->type == JSON_NULL)
-    return error_set(error, BERT_INVALID, "it is missing");
-  if (!looks_like_wordpiece(json)) status = part_type(json, &type, error);
-  if (status != BERT_OK) return status;
-  t->model = MODEL_WORDPIECE;
-  if (strcmp(type, "WordPiece") == 0) return load_wordpiece(t, json, error);
-  return error_set(error, BERT_UNSUPPORTED,
-                   "the type \"%.60s\" is not supported; there is WordPiece", type);
 }
 
 /* ---- Added tokens ------------------------------------------------------------- */
@@ -151,13 +96,13 @@ bert_status load_added_token(const json_value *json, added_token *out, bert_erro
   if (json->type != JSON_OBJECT)
     return error_set(error, BERT_INVALID, "an added token is %s, not an object",
                      json_type_name(json->type));
-  status = required(json, "content", JSON_STRING, &content, error);
+  status = load_required(json, "content", JSON_STRING, &content, error);
   if (status != BERT_OK) return status;
   out->content = (bert_text){content->string, content->size};
-  status = required_bool(json, "single_word", &out->single_word, error);
-  if (status == BERT_OK) status = required_bool(json, "lstrip", &out->lstrip, error);
-  if (status == BERT_OK) status = required_bool(json, "rstrip", &out->rstrip, error);
-  if (status == BERT_OK) status = required_bool(json, "normalized", &out->normalized, error);
+  status = load_required_bool(json, "single_word", &out->single_word, error);
+  if (status == BERT_OK) status = load_required_bool(json, "lstrip", &out->lstrip, error);
+  if (status == BERT_OK) status = load_required_bool(json, "rstrip", &out->rstrip, error);
+  if (status == BERT_OK) status = load_required_bool(json, "normalized", &out->normalized, error);
   if (status != BERT_OK) return error_prefix(error, "added token \"%.60s\"", content->string);
   return BERT_OK;
 }
@@ -188,10 +133,7 @@ bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps
   if (version != NULL && !json_is(version, "1.0"))
     return error_set(error, BERT_UNSUPPORTED, "its version is not \"1.0\"");
   if (load_model(t, json_get(root, "model"), error) != BERT_OK) return error_prefix(error, "model");
-  if (load_normalizer(json_get(root, "normalizer"), steps, error) != BERT_OK)
-    return error_prefix(error, "normalizer");
-  if (load_pretokenizer(json_get(root, "pre_tokenizer"), &t->pretokenizer, error) != BERT_OK)
-    return error_prefix(error, "pre_tokenizer");
+  if (load_text_steps(t, root, steps, error) != BERT_OK) return error->status;
   if (postprocessor_load(&t->postprocessor, json_get(root, "post_processor"), error) != BERT_OK)
     return error_prefix(error, "post_processor");
   return load_added(t, json_get(root, "added_tokens"), error);

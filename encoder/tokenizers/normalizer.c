@@ -11,7 +11,7 @@
 
 /* ---- One character -------------------------------------------------------- */
 
-static uint32_t clean(uint32_t c, int *dropped) {
+uint32_t normalizer_clean(uint32_t c, int *dropped) {
   if (c == '\t' || c == '\n' || c == '\r') return ' ';
   if (c == 0 || c == 0xFFFD || unicode_is_other(c)) *dropped = 1;
   return unicode_is_space(c) ? ' ' : c;
@@ -26,7 +26,7 @@ void normalizer_expand(const normalizer *n, uint32_t c, expansion *out) {
   if (n->steps & NORMALIZER_LOWER_FIRST) count = unicode_lower(c, lower);
   for (int i = 0; i < count; i++) {
     uint32_t x = lower[i];
-    if (n->steps & NORMALIZER_CLEAN) x = clean(x, &out->dropped);
+    if (n->steps & NORMALIZER_CLEAN) x = normalizer_clean(x, &out->dropped);
     if ((n->steps & NORMALIZER_CHINESE) && unicode_is_chinese(x)) out->ideograph = 1;
     out->first |= 1u << out->count;
     out->c[out->count] = x;

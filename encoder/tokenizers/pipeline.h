@@ -15,46 +15,7 @@
 #ifndef BERT_PIPELINE_H
 #define BERT_PIPELINE_H
 
-#include "tokenizers.h"
-
-/* ---- unicode.c, unicode8.c, unicode16.c --------------------------------- */
-
-/* A table of these is sorted, and has no two that touch. */
-typedef struct unicode_range {
-  uint32_t first, last;
-} unicode_range;
-int unicode_in_ranges(const unicode_range *table, size_t count, uint32_t c);
-
-/* Writes the UTF-8 of `c` to out[4]; returns its bytes. */
-size_t unicode_put(uint32_t c, char *out);
-
-/* The character that ends at text[at] (at > 0), and where it begins. */
-uint32_t unicode_previous(const char *text, size_t at, size_t *begin);
-
-int unicode_is_space(uint32_t c);   /* White_Space, the same in every version */
-int unicode_is_chinese(uint32_t c); /* CJK ideographs, as BERT counts them */
-int unicode_is_word(uint32_t c);    /* \w of Unicode 16 */
-int unicode_is_mark(uint32_t c);    /* Mn of Unicode 8 */
-int unicode_is_other(uint32_t c);   /* Cc, Cf and Co of Unicode 8 */
-
-/* Canonical decomposition of Unicode 9 to out[UNICODE_DECOMPOSED]; the count,
-** which is 1 and `c` itself for most. */
-enum { UNICODE_DECOMPOSED = 4 };
-int unicode_decompose(uint32_t c, uint32_t *out);
-
-/* Canonical combining class of Unicode 9; 0 for a starter. */
-int unicode_combining_class(uint32_t c);
-
-/* Full lower case of Unicode 17, without regard to neighbours, to out[2]; the
-** count. */
-int unicode_lower(uint32_t c, uint32_t *out);
-
-/* Whether a character from `first` to `last` is white space, or may be in one of
-** the sets of Unicode 8. */
-int unicode_sets_touch(uint32_t first, uint32_t last);
-
-/* 0 when `c` may have a decomposition, a combining class or a lower case. */
-int unicode_maps_to_itself(uint32_t c);
+#include "characters.h"
 
 /* ---- trie.c ------------------------------------------------------------ */
 
@@ -151,6 +112,19 @@ typedef struct added_tokens {
   added_set raw, normalized;
 } added_tokens;
 
+/* Adds a token as tokenizer.json or tokenizer_config.json describes it; `id`
+** is -1 where the file gives none. The id is that of the vocabulary, or the
+** next free one. Empty tokens are left out. */
+bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *added, int64_t id,
+                      bert_error *error);
+
+/* Makes the sets; needs the normalizer, which is the chain's unless that is NULL. */
+struct normalizer;
+struct chain;
+bert_status added_close(added_tokens *a, const struct normalizer *n, const struct chain *c,
+                        bert_error *error);
+void added_free(added_tokens *a);
+
 /* Looks through a text for raw added tokens, a block at a time. */
 typedef struct added_scan {
   const added_tokens *added;
@@ -213,6 +187,9 @@ typedef struct normalizer {
 
 bert_status normalizer_build(normalizer *n, int steps, bert_error *error);
 void normalizer_free(normalizer *n);
+
+/* What cleaning makes of a character; *dropped is set when it is removed. */
+uint32_t normalizer_clean(uint32_t c, int *dropped);
 
 /* What one character becomes before order and removal: at most
 ** EXPANSION_MAX, `first` having a bit for each that replaces a character (the
@@ -374,8 +351,18 @@ typedef struct template {
 }
 template;
 
+/* trim_offsets: white space at the ends of a token does not count, but for the one
+** space that was put before the first word. */
+enum { POSTPROCESSOR_MAX_TRIMS = 4 };
+typedef struct token_margins {
+  uint16_t lead, trail; /* characters of white space, or Ġ, in the token's string */
+} token_margins;
+
 typedef struct postprocessor {
   template single, pair;
+  int trims, prefix_space[POSTPROCESSOR_MAX_TRIMS];
+  token_margins *margins; /* [margin_count], by id; when there are trims */
+  size_t margin_count;
 } postprocessor;
 
 enum { POSTPROCESSOR_MAX_TYPE = 127, POSTPROCESSOR_MAX_PARTS = 1000 };
@@ -389,44 +376,12 @@ bert_status postprocessor_plain(postprocessor *p, bert_error *error);
 /* cls A sep, and cls A sep B sep with type 1 from B on. */
 bert_status postprocessor_bert(postprocessor *p, int64_t cls, int64_t sep, bert_error *error);
 
+/* The same with two sep between, all of type 0; trim_offsets is added apart. */
+bert_status postprocessor_roberta(postprocessor *p, int64_t cls, int64_t sep, bert_error *error);
+bert_status postprocessor_add_trim(postprocessor *p, int prefix_space, bert_error *error);
+
 /* Reads "post_processor" of tokenizer.json. */
 bert_status postprocessor_load(postprocessor *p, const json_value *json, bert_error *error);
 void postprocessor_free(postprocessor *p);
-
-/* ---- the tokenizer ----------------------------------------------------- */
-
-typedef enum model_kind { MODEL_WORDPIECE } model_kind;
-
-struct tokenizer {
-  vocabulary vocabulary;
-  added_tokens added;
-  normalizer normalizer;
-  pretokenizer_kind pretokenizer;
-  model_kind model;
-  wordpiece wordpiece; /* of MODEL_WORDPIECE */
-  postprocessor postprocessor;
-  digest_stream files; /* the digest of each file it was made from */
-};
-
-/* Adds a token as tokenizer.json or tokenizer_config.json describes it; `id`
-** is -1 where the file gives none. The id is that of the vocabulary, or the
-** next free one. Empty tokens are left out. */
-bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *added, int64_t id,
-                      bert_error *error);
-
-/* Makes the sets; needs the normalizer. */
-bert_status added_close(added_tokens *a, const normalizer *n, bert_error *error);
-void added_free(added_tokens *a);
-
-/* loadjson.c: fill a zeroed tokenizer, whose normalizer is built by the caller:
-** *steps is what it is to do. */
-bert_status load_tokenizer_json(tokenizer *t, const json_value *root, int *steps,
-                                bert_error *error);
-
-/* loadvocab.c: the same from vocab.txt and tokenizer_config.json. */
-bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert_error *error);
-
-/* loadjson.c: the members of an added token other than its id. */
-bert_status load_added_token(const json_value *json, added_token *out, bert_error *error);
 
 #endif

@@ -4,7 +4,9 @@
 ** TemplateProcessing says them itself, BertProcessing is one of them; a new
 ** post-processor becomes two templates here.
 */
-#include "pipeline.h"
+#include "load.h"
+
+#include <string.h>
 
 bert_status template_add(template *t, int segment, int64_t id, int64_t type, bert_error *error) {
   if (t->count == POSTPROCESSOR_MAX_PARTS)
@@ -37,16 +39,38 @@ bert_status postprocessor_plain(postprocessor *p, bert_error *error) {
   return status != BERT_OK ? status : add_all(&p->pair, parts, 2, error);
 }
 
+static bert_status check_ids(int64_t cls, int64_t sep, bert_error *error) {
+  if (cls >= 0 && cls <= VOCABULARY_MAX_ID && sep >= 0 && sep <= VOCABULARY_MAX_ID) return BERT_OK;
+  return error_set(error, BERT_INVALID, "cls has id %lld and sep %lld; ids are 0 to %d",
+                   (long long)cls, (long long)sep, VOCABULARY_MAX_ID);
+}
+
 bert_status postprocessor_bert(postprocessor *p, int64_t cls, int64_t sep, bert_error *error) {
   template_part parts[] = {{-1, 0, 0}, {0, 0, 0}, {-1, 0, 0}, {1, 0, 1}, {-1, 0, 1}};
-  bert_status status;
-  if (cls < 0 || cls > VOCABULARY_MAX_ID || sep < 0 || sep > VOCABULARY_MAX_ID)
-    return error_set(error, BERT_INVALID, "cls has id %lld and sep %lld; ids are 0 to %d",
-                     (long long)cls, (long long)sep, VOCABULARY_MAX_ID);
+  bert_status status = check_ids(cls, sep, error);
+  if (status != BERT_OK) return status;
   parts[0].id = (int32_t)cls;
   parts[2].id = parts[4].id = (int32_t)sep;
   status = add_all(&p->single, parts, 3, error);
   return status != BERT_OK ? status : add_all(&p->pair, parts, 5, error);
+}
+
+bert_status postprocessor_roberta(postprocessor *p, int64_t cls, int64_t sep, bert_error *error) {
+  template_part parts[] = {{-1, 0, 0}, {0, 0, 0}, {-1, 0, 0}, {-1, 0, 0}, {1, 0, 0}, {-1, 0, 0}};
+  bert_status status = check_ids(cls, sep, error);
+  if (status != BERT_OK) return status;
+  parts[0].id = (int32_t)cls;
+  parts[2].id = parts[3].id = parts[5].id = (int32_t)sep;
+  status = add_all(&p->single, parts, 3, error);
+  return status != BERT_OK ? status : add_all(&p->pair, parts, 6, error);
+}
+
+bert_status postprocessor_add_trim(postprocessor *p, int prefix_space, bert_error *error) {
+  if (p->trims == POSTPROCESSOR_MAX_TRIMS)
+    return error_set(error, BERT_UNSUPPORTED, "more than %d parts trim offsets",
+                     POSTPROCESSOR_MAX_TRIMS);
+  p->prefix_space[p->trims++] = prefix_space;
+  return BERT_OK;
 }
 
 /* ---- From tokenizer.json --------------------------------------------------- */
@@ -128,26 +152,59 @@ static int64_t pair_id(const json_value *json) {
   return json->first->next->integer;
 }
 
-bert_status postprocessor_load(postprocessor *p, const json_value *json, bert_error *error) {
-  const char *type = NULL;
-  bert_status status;
-  if (json == NULL || json->type == JSON_NULL) return postprocessor_plain(p, error);
-  status = json_get_string(json, "type", &type, error);
-  if (status != BERT_OK) return status;
-  if (type == NULL) return error_set(error, BERT_INVALID, "it has no type");
-  if (json_is(json_get(json, "type"), "BertProcessing"))
-    return postprocessor_bert(p, pair_id(json_get(json, "cls")), pair_id(json_get(json, "sep")),
-                              error);
-  if (!json_is(json_get(json, "type"), "TemplateProcessing"))
-    return error_set(error, BERT_UNSUPPORTED,
-                     "the type \"%.60s\" is not supported; there are TemplateProcessing and "
-                     "BertProcessing",
+/* Adds a trim if "trim_offsets" says so. */
+static bert_status load_trim(postprocessor *p, const json_value *json, bert_error *error) {
+  int trim = 0, prefix = 0;
+  bert_status status = load_required_bool(json, "trim_offsets", &trim, error);
+  if (status == BERT_OK) status = load_required_bool(json, "add_prefix_space", &prefix, error);
+  return status == BERT_OK && trim ? postprocessor_add_trim(p, prefix, error) : status;
+}
+
+static bert_status load_special_parts(postprocessor *p, const json_value *json, const char *type,
+                                      bert_error *error) {
+  int64_t cls = pair_id(json_get(json, "cls")), sep = pair_id(json_get(json, "sep"));
+  bert_status status = BERT_OK;
+  if (p->single.count > 0)
+    return error_set(error, BERT_UNSUPPORTED, "two parts add special tokens, the second being %s",
                      type);
+  if (strcmp(type, "BertProcessing") == 0) return postprocessor_bert(p, cls, sep, error);
+  if (strcmp(type, "RobertaProcessing") == 0) {
+    status = load_trim(p, json, error);
+    return status == BERT_OK ? postprocessor_roberta(p, cls, sep, error) : status;
+  }
   status = load_template(&p->single, json, "single", 1, error);
   return status != BERT_OK ? status : load_template(&p->pair, json, "pair", 2, error);
+}
+
+static bert_status load_part_of(postprocessor *p, const json_value *json, bert_error *error) {
+  static const char *const adding[] = {"TemplateProcessing", "BertProcessing", "RobertaProcessing"};
+  const json_value *list;
+  const char *type = NULL;
+  bert_status status = load_type(json, &type, error);
+  if (status != BERT_OK || type == NULL) return status;
+  for (size_t i = 0; i < sizeof adding / sizeof *adding; i++)
+    if (strcmp(type, adding[i]) == 0) return load_special_parts(p, json, type, error);
+  if (strcmp(type, "ByteLevel") == 0) return load_trim(p, json, error);
+  if (strcmp(type, "Sequence") != 0)
+    return error_set(error, BERT_UNSUPPORTED,
+                     "the type \"%.60s\" is not supported; there are TemplateProcessing, "
+                     "BertProcessing, RobertaProcessing, ByteLevel and Sequence",
+                     type);
+  status = load_list(json, "processors", &list, error);
+  if (status != BERT_OK) return status;
+  for (const json_value *i = list->first; i != NULL && status == BERT_OK; i = i->next)
+    status = load_part_of(p, i, error);
+  return status;
+}
+
+bert_status postprocessor_load(postprocessor *p, const json_value *json, bert_error *error) {
+  bert_status status = load_part_of(p, json, error);
+  if (status != BERT_OK || p->single.count > 0) return status;
+  return postprocessor_plain(p, error);
 }
 
 void postprocessor_free(postprocessor *p) {
   memory_free(p->single.parts);
   memory_free(p->pair.parts);
+  memory_free(p->margins);
 }

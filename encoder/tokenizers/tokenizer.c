@@ -5,24 +5,64 @@
 ** can stop when the token limit is reached; the token lists are all that grows.
 */
 #include "../files/files.h"
-#include "pipeline.h"
+#include "load.h"
 
 #include <string.h>
 
 /* ---- Open and describe ------------------------------------------------------ */
 
-static bert_status load(tokenizer *t, const char *directory, int *steps, bert_error *error) {
-  json_document *document = NULL;
+bert_status load_json_file(tokenizer *t, const char *directory, const char *name,
+                           json_document **document, bert_error *error) {
   unsigned char digest[DIGEST_BYTES];
   bert_status status =
-      file_read_json_digest(directory, "tokenizer.json", 1, JSON_OBJECT, &document, digest, error);
+      file_read_json_digest(directory, name, 1, JSON_OBJECT, document, digest, error);
+  if (status == BERT_OK && *document != NULL) digest_add(&t->files, digest, sizeof digest);
+  return status;
+}
+
+/* Of before tokenizer.json: vocab.txt is WordPiece, vocab.json byte-level BPE. */
+static bert_status load_without_json(tokenizer *t, const char *directory, int *steps,
+                                     bert_error *error) {
+  json_document *document = NULL;
+  bert_status status = load_json_file(t, directory, "vocab.json", &document, error);
   if (status != BERT_OK) return status;
-  digest_begin(&t->files);
-  digest_add(&t->files, digest, sizeof digest);
   if (document == NULL) return load_vocab_txt(t, directory, steps, error);
+  status = load_vocab_json(t, directory, json_root(document), error);
+  json_free(document);
+  return status;
+}
+
+static bert_status load(tokenizer *t, const char *directory, int *steps, bert_error *error) {
+  json_document *document = NULL;
+  bert_status status;
+  digest_begin(&t->files);
+  status = load_json_file(t, directory, "tokenizer.json", &document, error);
+  if (status != BERT_OK) return status;
+  if (document == NULL) return load_without_json(t, directory, steps, error);
   status = load_tokenizer_json(t, json_root(document), steps, error);
   json_free(document);
   return status == BERT_OK ? BERT_OK : error_prefix(error, "%s/tokenizer.json", directory);
+}
+
+/* What the steps of the chain need once all are there. */
+static bert_status close_chain(tokenizer *t, int lowercase, bert_error *error) {
+  if (lowercase && chain_lowercase_first(&t->chain, error) != BERT_OK) return error->status;
+  for (size_t i = 0; i < t->chain.normalizers; i++)
+    if (t->chain.steps[i].kind == STEP_NFC || t->chain.steps[i].kind == STEP_NFKC)
+      return compositions_build(&t->chain.compositions, error);
+  return BERT_OK;
+}
+
+/* An unknown token that is not in the vocabulary is no harm where every byte has a
+** token, and the text reaches the model as bytes. */
+static bert_status check_unknown(const tokenizer *t, bert_error *error) {
+  const chain *c = &t->chain;
+  int complete = c->count > 0 && c->steps[c->count - 1].kind == STEP_BYTES;
+  if (t->model != MODEL_BPE || !t->bpe.lost_unknown) return BERT_OK;
+  for (int byte = 0; byte < 256; byte++)
+    if (t->bpe.direct[chain_byte_char((unsigned char)byte)] < 0) complete = 0;
+  if (complete && t->bpe.prefix.size == 0 && t->bpe.suffix.size == 0) return BERT_OK;
+  return error_set(error, BERT_INVALID, "the unknown token of the model is not in its vocabulary");
 }
 
 bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out,
@@ -36,8 +76,14 @@ bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out
   status = load(t, directory, &steps, error);
   /* as sentence-transformers does it: in front of the model's own normalizer */
   if (lowercase) steps |= NORMALIZER_LOWER_FIRST;
-  if (status == BERT_OK) status = normalizer_build(&t->normalizer, steps, error);
-  if (status == BERT_OK && added_close(&t->added, &t->normalizer, error) != BERT_OK)
+  if (status == BERT_OK && t->general)
+    status = close_chain(t, lowercase, error);
+  else if (status == BERT_OK)
+    status = normalizer_build(&t->normalizer, steps, error);
+  if (status == BERT_OK) status = check_unknown(t, error);
+  if (status == BERT_OK) status = trim_build(&t->postprocessor, &t->vocabulary, error);
+  if (status == BERT_OK &&
+      added_close(&t->added, &t->normalizer, t->general ? &t->chain : NULL, error) != BERT_OK)
     status = error_prefix(error, "%s", directory);
   if (status != BERT_OK) {
     tokenizer_close(t);
@@ -52,6 +98,9 @@ void tokenizer_close(tokenizer *t) {
   vocabulary_free(&t->vocabulary);
   added_free(&t->added);
   normalizer_free(&t->normalizer);
+  chain_free(&t->chain);
+  bpe_free(&t->bpe);
+  unigram_free(&t->unigram);
   postprocessor_free(&t->postprocessor);
   memory_free(t);
 }
@@ -59,6 +108,8 @@ void tokenizer_close(tokenizer *t) {
 const char *tokenizer_kind(const tokenizer *t) {
   switch (t->model) {
   case MODEL_WORDPIECE: return "wordpiece";
+  case MODEL_BPE: return "bpe";
+  case MODEL_UNIGRAM: return "unigram";
   }
   return "";
 }
@@ -129,26 +180,33 @@ static void scratch_free(scratch *s) {
   memory_free(s->window.ahead);
 }
 
-/* The tokens of one segment. */
-typedef struct segment {
-  token_list list;
-  int32_t words;
-  size_t enough; /* more tokens than this are not asked for */
-} segment;
-
-/* Takes a word; 0 when out of memory. */
-static int add_word(const tokenizer *t, const word *w, segment *s) {
-  int32_t number = s->words < INT32_MAX ? s->words++ : s->words;
-  if (w->added != NULL) return token_list_add(&s->list, w->added->id, number, w->start, w->stop);
-  return wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list);
+/* Trims the tokens from number `first` on. */
+static void trim_tokens(const postprocessor *p, bert_text text, token_list *list, size_t first,
+                        const margins *m) {
+  size_t count = list->count;
+  for (list->count = first + 1; list->count <= count; list->count++) trim_last(p, text, list, m);
+  list->count = count;
 }
 
-static int has_enough(const segment *s) {
-  return s->list.count > s->enough;
+/* Takes a word of `text`; 0 when out of memory. */
+static int add_word(const tokenizer *t, bert_text text, const word *w, token_segment *s) {
+  int32_t number = segment_word(s);
+  size_t first = s->list.count;
+  margins m;
+  if (w->added == NULL) {
+    if (!wordpiece_tokenize(&t->wordpiece, &t->vocabulary.trie, w, number, &s->list)) return 0;
+    if (t->postprocessor.trims > 0) trim_tokens(&t->postprocessor, text, &s->list, first, NULL);
+    return 1;
+  }
+  if (!token_list_add(&s->list, w->added->id, number, w->start, w->stop)) return 0;
+  if (t->postprocessor.trims == 0) return 1;
+  m = trim_margins(text.data + w->start, w->stop - w->start);
+  trim_tokens(&t->postprocessor, text, &s->list, first, &m);
+  return 1;
 }
 
 /* The words of the piece that begins at the scan's place. */
-static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, segment *s) {
+static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, token_segment *s) {
   reader r;
   pretokenizer p = {.kind = t->pretokenizer, .reader = &r};
   reader_begin(&r, &t->normalizer, scan);
@@ -156,24 +214,39 @@ static int add_piece(const tokenizer *t, added_scan *scan, scratch *work, segmen
     window_begin(&work->window, &r);
     p.window = &work->window;
   }
-  while (!has_enough(s) && pretokenizer_next(&p, &work->word))
-    if (!add_word(t, &work->word, s)) return 0;
+  while (!segment_has_enough(s) && pretokenizer_next(&p, &work->word))
+    if (!add_word(t, scan->text, &work->word, s)) return 0;
   return 1;
 }
 
-/* All tokens of a text, or as many as are asked for; 0 when out of memory. */
-static int add_segment(const tokenizer *t, bert_text text, scratch *work, segment *s) {
+/* All tokens of a text by the short path, or as many as are asked for; 0 when out of
+** memory. */
+static int add_short_segment(const tokenizer *t, bert_text text, scratch *work, token_segment *s) {
   added_scan scan;
   added_scan_begin(&scan, &t->added, text);
   for (;;) {
     if (!add_piece(t, &scan, work, s)) return 0;
-    if (has_enough(s) || scan.match == NULL) return 1;
+    if (segment_has_enough(s) || scan.match == NULL) return 1;
     work->word.added = scan.match;
     work->word.start = scan.start;
     work->word.stop = scan.stop;
-    if (!add_word(t, &work->word, s)) return 0;
+    if (!add_word(t, text, &work->word, s)) return 0;
     added_scan_next(&scan);
   }
+}
+
+/* The segments, by the path that the tokenizer takes. */
+static int add_segments(const tokenizer *t, bert_text text, const bert_text *text_b,
+                        token_segment *segments) {
+  scratch work;
+  int done;
+  if (t->general)
+    return general_add_segment(t, text, &segments[0]) &&
+           (text_b == NULL || general_add_segment(t, *text_b, &segments[1]));
+  done = scratch_allocate(&work, t) && add_short_segment(t, text, &work, &segments[0]) &&
+         (text_b == NULL || add_short_segment(t, *text_b, &work, &segments[1]));
+  scratch_free(&work);
+  return done;
 }
 
 /* ---- Truncation and result -------------------------------------------------------- */
@@ -222,8 +295,8 @@ static void put_special(bert_tokens *out, size_t at, const template_part *part) 
 }
 
 /* Writes `count` tokens of a segment, the first `use` of them used. */
-static void put_segment(bert_tokens *out, size_t at, const template_part *part, const segment *s,
-                        size_t count, size_t use) {
+static void put_segment(bert_tokens *out, size_t at, const template_part *part,
+                        const token_segment *s, size_t count, size_t use) {
   for (size_t i = 0; i < count; i++, at++) {
     const found_token *token = &s->list.items[i];
     out->ids[at] = token->id;
@@ -238,7 +311,7 @@ static void put_segment(bert_tokens *out, size_t at, const template_part *part, 
 }
 
 /* Puts segments and special tokens together; NULL when out of memory. */
-static bert_tokens *assemble(const template *t, const segment *segments, const size_t *use,
+static bert_tokens *assemble(const template *t, const token_segment *segments, const size_t *use,
                              int only_used) {
   size_t counts[2], at = 0;
   bert_tokens *out;
@@ -268,7 +341,7 @@ static size_t compared_length(size_t limit) {
 }
 
 /* Sets use[2]: how many tokens of each segment go into `room`. */
-static void cut(const segment *segments, int pair, size_t limit, size_t room, size_t *use) {
+static void cut(const token_segment *segments, int pair, size_t limit, size_t room, size_t *use) {
   size_t most = compared_length(limit), lengths[2];
   for (int i = 0; i < 2; i++) {
     lengths[i] = segments[i].list.count;
@@ -287,10 +360,8 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
   /* an empty second text is none, as transformers has it */
   if (text_b != NULL && text_b->size == 0) text_b = NULL;
   const template *form = text_b == NULL ? &t->postprocessor.single : &t->postprocessor.pair;
-  segment segments[2] = {0};
+  token_segment segments[2] = {0};
   size_t room, use[2];
-  scratch work;
-  int done;
   bert_tokens *out = NULL;
   if (limit < form->special)
     return error_set(error, BERT_ARGUMENT,
@@ -301,13 +372,10 @@ bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text
                                             : text_b != NULL && room % 2 == 1
                                                 ? compared_length(limit)
                                                 : room;
-  done = scratch_allocate(&work, t) && add_segment(t, text, &work, &segments[0]) &&
-         (text_b == NULL || add_segment(t, *text_b, &work, &segments[1]));
-  if (done) {
+  if (add_segments(t, text, text_b, segments)) {
     cut(segments, text_b != NULL, limit, room, use);
     out = assemble(form, segments, use, only_used);
   }
-  scratch_free(&work);
   memory_free(segments[0].list.items);
   memory_free(segments[1].list.items);
   if (out == NULL) return error_nomem(error, "tokenizing");

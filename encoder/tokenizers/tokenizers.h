@@ -3,22 +3,13 @@
 ** model's tokenizer.json (or vocab.txt alone). The map of this folder:
 **
 **   tokenizer.c      open, encode, truncation of one and of pairs
-**   pipeline.h       the stages between, and what they hand each other
-**   loadjson.c       tokenizer.json into a tokenizer
-**   loadvocab.c      vocab.txt and tokenizer_config.json into a tokenizer
-**   added.c          added tokens: found in the text before anything else
-**   window.c         those that are looked for in normalized text
-**   normalizer.c     BertNormalizer: clean, CJK, accents, case; with offsets
-**   marks.c          the canonical order of combining marks
-**   pretokenizer.c   BertPreTokenizer: words and punctuation
-**   wordpiece.c      longest match first over the vocabulary
-**   postprocessor.c  TemplateProcessing, BertProcessing: special tokens
-**   vocabulary.c     token strings to ids and back
-**   trie.c           strings to numbers, byte by byte
-**   unicode.c        UTF-8, decomposition, case, columns: the only file that
-**                    includes utf8proc
-**   unicode8.c       categories as Unicode 8 has them
-**   unicode16.c      word characters as Unicode 16 has them
+**   pipeline.h       the short path: BERT's normalizer and pre-tokenizer, WordPiece
+**   chain.h          the general path: any chain of normalizers and pre-tokenizers
+**   models.h         BPE, Unigram and WordPiece on the words of the general path
+**   load.h           tokenizer.json and older files into a tokenizer
+**   characters.h     what the stages ask about characters, and of which Unicode
+**
+** README.md says which file does what.
 */
 #ifndef BERT_TOKENIZERS_H
 #define BERT_TOKENIZERS_H
@@ -27,15 +18,16 @@
 
 typedef struct tokenizer tokenizer;
 
-/* Opens the tokenizer of the model in `directory`: tokenizer.json, or else
-** vocab.txt with tokenizer_config.json. `lowercase` other than 0 forces lower
-** case (do_lower_case of sentence_bert_config.json). A component of an unknown
-** type is BERT_UNSUPPORTED and named. */
+/* Opens the tokenizer of the model in `directory`: tokenizer.json; or else
+** vocab.json with merges.txt, or vocab.txt, with tokenizer_config.json.
+** `lowercase` other than 0 forces lower case (do_lower_case of
+** sentence_bert_config.json). A component of an unknown type is
+** BERT_UNSUPPORTED and named. */
 bert_status tokenizer_open(const char *directory, int lowercase, tokenizer **out,
                            bert_error *error);
 void tokenizer_close(tokenizer *t); /* NULL is allowed */
 
-const char *tokenizer_kind(const tokenizer *t);            /* "wordpiece" */
+const char *tokenizer_kind(const tokenizer *t);            /* "wordpiece", "bpe", "unigram" */
 int tokenizer_vocab_size(const tokenizer *t);              /* highest id + 1 */
 int tokenizer_special_count(const tokenizer *t, int pair); /* added by the post-processor */
 int tokenizer_segments(const tokenizer *t);                /* highest type id + 1 */
@@ -53,6 +45,15 @@ void tokenizer_digest(const tokenizer *t, unsigned char out[DIGEST_BYTES]);
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
                              size_t limit, int only_used, bert_tokens **tokens, bert_error *error);
 void tokens_free(bert_tokens *tokens);
+
+/* ---- spelling.c: tokens to text ---------------------------------------- */
+
+/* Both write what they give to out[room] and return its size, of which there may be
+** more than there is room; NULL with room 0 only asks. They are bert_token_text and
+** bert_replace_mask of bert.h; `replaced` is the token that stands at [start, stop). */
+size_t tokenizer_spell(const tokenizer *t, int32_t id, char *out, size_t room);
+size_t tokenizer_replace(const tokenizer *t, bert_text text, size_t start, size_t stop,
+                         int32_t replaced, int32_t id, char *out, size_t room);
 
 /* ---- unicode.c, unicode8.c: characters --------------------------------- */
 

@@ -85,6 +85,17 @@ size_t unicode_put(uint32_t c, char *out) {
   return 4;
 }
 
+int unicode_is_utf8(const char *text, size_t size) {
+  for (size_t at = 0; at < size;) {
+    size_t start = at;
+    if (unicode_next(text, size, &at) == 0xFFFD &&
+        (at - start != 3 || (unsigned char)text[start] != 0xEF ||
+         (unsigned char)text[start + 1] != 0xBF || (unsigned char)text[start + 2] != 0xBD))
+      return 0;
+  }
+  return 1;
+}
+
 /* ---- Sets of characters -------------------------------------------------- */
 
 int unicode_is_space(uint32_t c) {
@@ -148,6 +159,28 @@ int unicode_decompose(uint32_t c, uint32_t *out) {
   if (count < 1 || count > UNICODE_DECOMPOSED) return 1;
   for (int i = 0; i < (int)count; i++) out[i] = (uint32_t)parts[i];
   return (int)count;
+}
+
+int unicode_decompose_compatible(uint32_t c, uint32_t *out) {
+  utf8proc_int32_t parts[UNICODE_COMPATIBLE];
+  int class = 0;
+  utf8proc_ssize_t count;
+  if (!unicode_is_compatible(c)) return unicode_decompose(c, out);
+  out[0] = c;
+  count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, UNICODE_COMPATIBLE,
+                                  UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, &class);
+  if (count < 1 || count > UNICODE_COMPATIBLE) return 1;
+  for (int i = 0; i < (int)count; i++) out[i] = (uint32_t)parts[i];
+  return (int)count;
+}
+
+int unicode_is_composed(uint32_t c) {
+  uint32_t parts[UNICODE_DECOMPOSED];
+  utf8proc_int32_t text[UNICODE_DECOMPOSED + 1] = {0};
+  int count = unicode_decompose(c, parts);
+  for (int i = 0; i < count; i++) text[i] = (utf8proc_int32_t)parts[i];
+  return utf8proc_normalize_utf32(text, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1 &&
+         text[0] == (utf8proc_int32_t)c;
 }
 
 /* Characters of Unicode 9.0 with a combining class that were no nonspacing

@@ -117,7 +117,9 @@ char *checkpoint_deep(void) {
   return copy;
 }
 
-void checkpoint_spoil(const char *directory, const char *name, size_t index, float value) {
+/* Puts `value` into numbers [first, first + count) of a tensor; 0: all. */
+static void overwrite(const char *directory, const char *name, size_t first, size_t count,
+                      float value) {
   bert_error error = {BERT_OK, ""};
   tensor_file *file;
   size_t size;
@@ -125,11 +127,21 @@ void checkpoint_spoil(const char *directory, const char *name, size_t index, flo
   assert_ok(tensors_open(directory, "model.safetensors", 1, &file, &error), &error);
   const tensor *t = tensors_find(file, name);
   assert_non_null(t);
-  assert_true(index < t->size / sizeof value);
+  if (count == 0) count = t->size / sizeof value;
+  assert_true(first + count <= t->size / sizeof value);
   char *at = memmem(bytes, size, t->data, (size_t)t->size); /* random weights stand once */
   assert_non_null(at);
-  memcpy(at + index * sizeof value, &value, sizeof value);
+  for (size_t i = first; i < first + count; i++)
+    memcpy(at + i * sizeof value, &value, sizeof value);
   tensors_close(file);
   scratch_write(directory, "model.safetensors", bytes, size);
   free(bytes);
+}
+
+void checkpoint_spoil(const char *directory, const char *name, size_t index, float value) {
+  overwrite(directory, name, index, 1, value);
+}
+
+void checkpoint_flatten(const char *directory, const char *name, float value) {
+  overwrite(directory, name, 0, 0, value);
 }

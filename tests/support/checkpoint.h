@@ -1,6 +1,6 @@
 /*
 ** checkpoint.h: model directories made for a test: one with many layers and
-** heads, one with a weight that is no number.
+** heads, one with a weight that is no number, one with weights that are all alike.
 */
 #ifndef BERT_TESTS_CHECKPOINT_H
 #define BERT_TESTS_CHECKPOINT_H
@@ -16,5 +16,8 @@ char *checkpoint_deep(void);
 /* Puts `value` into number `index` of the tensor `name` of a copy made with
 ** scratch_copy. */
 void checkpoint_spoil(const char *directory, const char *name, size_t index, float value);
+
+/* The same for all its numbers. */
+void checkpoint_flatten(const char *directory, const char *name, float value);
 
 #endif

@@ -29,6 +29,8 @@ const kernel_check kernel_checks[] = {
     {"softmax, special numbers", check_softmax_special},
     {"add_scaled", check_add_scaled},
     {"maximum", check_maximum},
+    {"multiply", check_multiply},
+    {"rotate", check_rotate},
     {"dot and squared_distance", check_distances},
     {"dot_codes", check_codes},
     {"dot_codes, the largest numbers", check_codes_extreme},

@@ -35,6 +35,8 @@ int check_softmax(const kernels *set);
 int check_softmax_special(const kernels *set);
 int check_add_scaled(const kernels *set);
 int check_maximum(const kernels *set);
+int check_multiply(const kernels *set);
+int check_rotate(const kernels *set);
 int check_distances(const kernels *set);
 int check_codes(const kernels *set);
 int check_codes_extreme(const kernels *set);

@@ -297,7 +297,7 @@ static void test_pooling_modes(void **state) {
   static const struct {
     const char *text;
     int count, width;
-    pooling kinds[4];
+    pooling kinds[POOLING_LIMIT];
   } cases[] = {
       {"{}", 1, 0, {POOLING_MEAN}},
       {"{\"word_embedding_dimension\":8}", 1, 8, {POOLING_MEAN}},
@@ -319,6 +319,12 @@ static void test_pooling_modes(void **state) {
        1,
        0,
        {POOLING_MEAN}},
+      {"{\"pooling_mode_lasttoken\":true,\"pooling_mode_weightedmean_tokens\":true}",
+       2,
+       0,
+       {POOLING_WEIGHTED_MEAN, POOLING_LAST_TOKEN}},
+      {"{\"pooling_mode\":\"lasttoken\"}", 1, 0, {POOLING_LAST_TOKEN}},
+      {"{\"pooling_mode\":\"weightedmean\"}", 1, 0, {POOLING_WEIGHTED_MEAN}},
       {"{\"pooling_mode\":\"cls\"}", 1, 0, {POOLING_CLS}},
       {"{\"pooling_mode\":\"mean_sqrt_len_tokens\"}", 1, 0, {POOLING_MEAN_SQRT_LEN}},
       {"{\"pooling_mode\":[\"mean\",\"cls\"]}", 2, 0, {POOLING_MEAN, POOLING_CLS}},
@@ -342,8 +348,9 @@ static void test_pooling_modes(void **state) {
 }
 
 static void test_pooling_names(void **state) {
-  static const char *const names[] = {"cls", "mean", "max", "mean_sqrt_len", "pooler"};
-  for (int i = 0; i < 5; i++) {
+  static const char *const names[] = {"cls",          "mean",      "max",   "mean_sqrt_len",
+                                      "weightedmean", "lasttoken", "pooler"};
+  for (int i = 0; i < 7; i++) {
     assert_int_equal(pooling_from_name(names[i]), i);
     assert_string_equal(pooling_name((pooling)i), names[i]);
   }
@@ -519,7 +526,7 @@ static const bad_sentence bad_sentences[] = {
     {"modules.json", MODULES("," M(ST "CNN", "2")), BERT_UNSUPPORTED,
      "module 2: the module \"" ST "CNN\""},
     {"modules.json", MODULES("," M(ST "LSTM", "2")), BERT_UNSUPPORTED, "LSTM"},
-    {"modules.json", MODULES("," M(ST "LayerNorm", "2")), BERT_UNSUPPORTED, "LayerNorm"},
+    {"modules.json", MODULES("," M(ST "LayerNorm", "2")), BERT_IO, "/2/config.json"},
     {"modules.json", MODULES("," M("custom_st.Dense", "2")), BERT_UNSUPPORTED,
      "\"custom_st.Dense\""},
     {"modules.json", "[" M("custom_st.Transformer", "") "," POOLING "]", BERT_UNSUPPORTED,
@@ -543,19 +550,14 @@ static const bad_sentence bad_sentences[] = {
      "/none/config.json: No such"},
     {"modules.json", MODULES("," M(ST "Dense", "none")), BERT_IO, "/none/config.json"},
     {"1_Pooling/config.json", "[]", BERT_INVALID, "/1_Pooling/config.json: expected an object"},
-    {"1_Pooling/config.json", "{\"pooling_mode_weightedmean_tokens\":true}", BERT_UNSUPPORTED,
-     "/1_Pooling/config.json: pooling mode \"weightedmean\" is not supported"},
-    {"1_Pooling/config.json", "{\"pooling_mode_lasttoken\":true}", BERT_UNSUPPORTED,
-     "\"lasttoken\""},
-    {"1_Pooling/config.json", "{\"pooling_mode\":\"lasttoken\"}", BERT_UNSUPPORTED,
-     "\"lasttoken\""},
     {"1_Pooling/config.json", "{\"pooling_mode\":\"median\"}", BERT_UNSUPPORTED, "\"median\""},
     {"1_Pooling/config.json", "{\"pooling_mode\":1}", BERT_INVALID,
      "must be a name or an array of names"},
     {"1_Pooling/config.json", "{\"pooling_mode\":[]}", BERT_INVALID, "names no mode"},
     {"1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",1]}", BERT_INVALID, "must be a name"},
-    {"1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}",
-     BERT_UNSUPPORTED, "more than 4 pooling modes"},
+    {"1_Pooling/config.json",
+     "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}",
+     BERT_UNSUPPORTED, "more than 6 pooling modes"},
     {"1_Pooling/config.json", "{\"pooling_mode_cls_token\":1}", BERT_INVALID,
      "must be true or false"},
     {"1_Pooling/config.json", "{\"word_embedding_dimension\":0}", BERT_INVALID,
@@ -576,6 +578,10 @@ static const bad_sentence bad_sentences[] = {
      "default_prompt_name"},
     {"config_sentence_transformers.json", "{\"model_type\":\"SparseEncoder\"}", BERT_UNSUPPORTED,
      "\"SparseEncoder\" is not supported"},
+    {"config_sentence_transformers.json", "{\"similarity_fn_name\":\"hamming\"}", BERT_UNSUPPORTED,
+     "\"similarity_fn_name\" \"hamming\" is not supported"},
+    {"config_sentence_transformers.json", "{\"similarity_fn_name\":1}", BERT_INVALID,
+     "\"similarity_fn_name\""},
     {"config_sentence_transformers.json", "{\"truncate_dim\":4}", BERT_UNSUPPORTED,
      "\"truncate_dim\""},
     {"sentence_bert_config.json", "[]", BERT_INVALID,

@@ -43,19 +43,19 @@ static int close_db(void **state) {
 /* Flags: 0x800 deterministic, 0x200000 innocuous, 0x80000 direct only. */
 static void every_function_is_registered(void **state) {
   (void)state;
-  assert_answer(
-      db,
-      "SELECT name, group_concat(narg), (flags & 0x800) <> 0, (flags & 0x200000) <> 0, "
-      "(flags & 0x80000) <> 0 FROM (SELECT * FROM pragma_function_list WHERE name LIKE "
-      "'bert%' OR name LIKE 'attn%' OR name IN ('self_attention', "
-      "'positional_encoding') ORDER BY name, narg) GROUP BY name",
-      "attn_heatmap|3,4|1|1|0\nattn_html|1,2|1|1|0\nattn_svg|3,4|1|1|0\n"
-      "attn_weights|3,4|1|1|0\nbert_cosine|2|1|1|0\nbert_dot|2|1|1|0\nbert_embed|1,2,3|1|1|0\n"
-      "bert_info|0|0|1|0\nbert_is_truncated|1,2|1|1|0\nbert_json|1|1|1|0\n"
-      "bert_l2|2|1|1|0\nbert_load|1,2,3|0|0|1\nbert_set|2|0|0|1\n"
-      "bert_similarity|2,3|1|1|0\nbert_token_count|1,2|1|1|0\nbert_unload|1|0|0|1\n"
-      "bert_vector|1|1|1|0\nbert_version|0|1|1|0\npositional_encoding|2|1|1|0\n"
-      "self_attention|1,2|1|1|0");
+  assert_answer(db,
+                "SELECT name, group_concat(narg), (flags & 0x800) <> 0, (flags & 0x200000) <> 0, "
+                "(flags & 0x80000) <> 0 FROM (SELECT * FROM pragma_function_list WHERE name LIKE "
+                "'bert%' OR name LIKE 'attn%' OR name IN ('self_attention', "
+                "'positional_encoding') ORDER BY name, narg) GROUP BY name",
+                "attn_heatmap|3,4|1|1|0\nattn_html|1,2|1|1|0\nattn_svg|3,4|1|1|0\n"
+                "attn_weights|3,4|1|1|0\nbert_classify|1,2|1|1|0\nbert_cosine|2|1|1|0\nbert_dot|2|"
+                "1|1|0\nbert_embed|1,2,3|1|1|0\n"
+                "bert_info|0|0|1|0\nbert_is_truncated|1,2|1|1|0\nbert_json|1|1|1|0\n"
+                "bert_l2|2|1|1|0\nbert_load|1,2,3|0|0|1\nbert_rerank|2,3|1|1|0\nbert_set|2|0|0|1\n"
+                "bert_similarity|2,3|1|1|0\nbert_token_count|1,2|1|1|0\nbert_unload|1|0|0|1\n"
+                "bert_vector|1|1|1|0\nbert_version|0|1|1|0\npositional_encoding|2|1|1|0\n"
+                "self_attention|1,2|1|1|0");
 }
 
 static void info_is_json(void **state) {
@@ -208,7 +208,8 @@ static void options_are_strict(void **state) {
       {"{\"prompt\": \"a\", \"kind\": \"query\"}", "give one of them"},
       {"minilm", "a JSON object such as {\"model\": \"name\"}, not the text 'minilm'"},
       {"{\"normalize\": \"no\"}", "option \"normalize\" must be true or false"},
-      {"{\"pooling\": \"median\"}", "one of cls, mean, max, mean_sqrt_len, pooler"},
+      {"{\"pooling\": \"median\"}",
+       "one of cls, mean, max, mean_sqrt_len, weightedmean, lasttoken, pooler"},
       {"{\"truncate\": \"start\"}", "option \"truncate\" must be one of end, error"},
       {"{\"prompt\": 1}", "option \"prompt\" must be a string, not 1"},
       {"{\"kind\": \"poem\"}", "poem"},

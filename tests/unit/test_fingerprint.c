@@ -103,6 +103,32 @@ static void settings_that_matter_change_it(void **state) {
                  matters[j].to);
 }
 
+/* What families have that BERT has not. */
+static void settings_of_families_change_it(void **state) {
+  static const struct {
+    const char *family;
+    edit edit;
+  } edits[] = {
+      {"modernbert", {"config.json", "160000.0", "160001.0"}},
+      {"modernbert", {"config.json", " 10000.0", " 10001.0"}},
+      {"modernbert", {"config.json", "\"local_attention\": 16", "\"local_attention\": 18"}},
+      {"modernbert", {"config.json", "\"sliding_attention\",", "\"full_attention\","}},
+      {"nomic-bert", {"config.json", "1000.0", "1000.5"}},
+      {"roberta-mlm", {"config.json", "\"pad_token_id\": 1", "\"pad_token_id\": 2"}},
+  };
+  for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+    char directory[80];
+    snprintf(directory, sizeof directory, "tests/golden/families/%s", edits[i].family);
+    hex before = fingerprint_of(directory);
+    char *copy = scratch_copy(directory);
+    assert_string_equal(fingerprint_of(copy).text, before.text);
+    scratch_replace(copy, edits[i].edit.file, edits[i].edit.from, edits[i].edit.to);
+    if (strcmp(fingerprint_of(copy).text, before.text) == 0)
+      fail_msg("%s: %s gives the same fingerprint", edits[i].family, edits[i].edit.to);
+    scratch_free(copy);
+  }
+}
+
 static void settings_that_do_not_matter_leave_it(void **state) {
   hex before = fingerprint_of(TINY);
   for (size_t i = 0; i < sizeof matters_not / sizeof *matters_not; i++)
@@ -272,6 +298,7 @@ static void memory_may_run_out(void **state) {
 int main(void) {
   static const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_that_matter_change_it),
+      cmocka_unit_test(settings_of_families_change_it),
       cmocka_unit_test(settings_that_do_not_matter_leave_it),
       cmocka_unit_test(weights_change_it),
       cmocka_unit_test(files_of_an_older_tokenizer_change_it),

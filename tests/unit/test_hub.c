@@ -75,11 +75,20 @@ static void expect_error(const char *source, bert_status expected, const char *p
   assert_int_equal(hub_resolve(source, &directory, NULL), expected);
 }
 
+/* The files without which a snapshot is partial. */
+static void put_snapshot(const char *folder) {
+  char name[600];
+  snprintf(name, sizeof name, "%s/config.json", folder);
+  put(name, "{}");
+  snprintf(name, sizeof name, "%s/model.safetensors", folder);
+  put(name, "x");
+}
+
 /* cache/models--org--name with one snapshot and refs/main, "\n" at its end. */
 static void put_model(const char *cache, const char *folder, const char *revision) {
   char name[500], text[100];
-  snprintf(name, sizeof name, "%s/%s/snapshots/%s/config.json", cache, folder, revision);
-  put(name, "{}");
+  snprintf(name, sizeof name, "%s/%s/snapshots/%s", cache, folder, revision);
+  put_snapshot(name);
   snprintf(name, sizeof name, "%s/%s/refs/main", cache, folder);
   snprintf(text, sizeof text, "%s\n", revision);
   put(name, text);
@@ -134,18 +143,18 @@ static void test_revisions(void **state) {
   put_model("r", "models--one", "aaaa");
   expect_found("one", "r/models--one/snapshots/aaaa");
   /* refs/main chooses among several */
-  put("r/models--one/snapshots/bbbb/config.json", "{}");
+  put_snapshot("r/models--one/snapshots/bbbb");
   expect_found("one", "r/models--one/snapshots/aaaa");
   put("r/models--one/refs/main", "bbbb");
   expect_found("one", "r/models--one/snapshots/bbbb");
   /* without it, the only one is taken, and of several none */
-  put("r/models--two/snapshots/cccc/config.json", "{}");
+  put_snapshot("r/models--two/snapshots/cccc");
   expect_found("two", "r/models--two/snapshots/cccc");
-  put("r/models--two/snapshots/dddd/config.json", "{}");
+  put_snapshot("r/models--two/snapshots/dddd");
   expect_error("two", BERT_IO, "has 2 snapshots and no refs/main to choose by");
   /* links, as the cache has them */
   put("r/models--three/blobs/1234", "{}");
-  put("r/models--three/snapshots/eeee/other", "");
+  put("r/models--three/snapshots/eeee/model.safetensors.index.json", "");
   char path[PATH_MAX + 300];
   snprintf(path, sizeof path, "%s/r/models--three/snapshots/eeee/config.json", root);
   assert_int_equal(symlink("../../blobs/1234", path), 0);
@@ -169,6 +178,13 @@ static void test_errors(void **state) {
   put("e/hub/models--partial/refs/main", "abcd");
   put("e/hub/models--partial/snapshots/abcd/model.safetensors", "x");
   expect_error("partial", BERT_IO, "is partial: it has no config.json");
+  put("e/hub/models--partial/snapshots/abcd/config.json", "{}");
+  scratch_remove(root, "e/hub/models--partial/snapshots/abcd/model.safetensors");
+  expect_error("partial", BERT_IO, "is partial: it has no model.safetensors");
+  /* a link whose blob is not there yet */
+  snprintf(path, sizeof path, "%s/e/hub/models--partial/snapshots/abcd/model.safetensors", root);
+  assert_int_equal(symlink("../../blobs/none", path), 0);
+  expect_error("partial", BERT_IO, "is partial: it has no model.safetensors");
   put("e/hub/models--evil/refs/main", "../../../../etc");
   expect_error("evil", BERT_INVALID, "/refs/main does not name a revision");
   put("e/hub/models--evil/refs/main", "");

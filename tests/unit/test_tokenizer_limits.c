@@ -48,7 +48,8 @@ static char *repeat(const char *pattern, size_t bytes, size_t *size) {
   return text;
 }
 
-static void check_memory(const tokenizer *t, const char *pattern, size_t bytes, int pair) {
+static void check_memory(const tokenizer *t, const char *pattern, size_t bytes, int pair,
+                         uint64_t most) {
   const bert_allocator counting = {count_allocate, count_release, NULL};
   bert_text text, text_b = text_of("and a short one");
   char *repeated = repeat(pattern, bytes, &text.size);
@@ -59,7 +60,7 @@ static void check_memory(const tokenizer *t, const char *pattern, size_t bytes, 
   assert_in_range(tokens->count, 2, 128);
   tokens_free(tokens);
   bert_set_allocator(NULL);
-  if (counted.peak > (pair ? 300000 : 60000))
+  if (counted.peak > most)
     fail_msg("\"%s\" repeated takes %llu bytes", pattern, (unsigned long long)counted.peak);
   assert_int_equal(counted.now, 0);
   free(repeated);
@@ -76,11 +77,72 @@ static void test_bounded_memory(void **state) {
                                       "\xF0\x9D\x85\xA0\xF0\x9D\x85\xAD"};
   tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-    check_memory(t, patterns[i], 5000000, 0);
-    if (i < 2) check_memory(t, patterns[i], 5000000, 1);
+    check_memory(t, patterns[i], 5000000, 0, 60000);
+    if (i < 2) check_memory(t, patterns[i], 5000000, 1, 300000);
   }
-  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) check_memory(t, marks[i], 500000, 0);
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    check_memory(t, marks[i], 500000, 0, 60000);
   tokenizer_close(t);
+}
+
+/* The general pipeline keeps a word, a run of marks or of white space up to 65,536
+** characters, and no more of it. */
+static void test_bounded_words(void **state) {
+  static const char *const patterns[] = {"word ",
+                                         "a",
+                                         "\xC3\xA9",
+                                         "\xCC\x81",
+                                         "e\xCC\x81",
+                                         " ",
+                                         "\n",
+                                         "<mask>",
+                                         " <mask>",
+                                         ".",
+                                         "'s",
+                                         "\xEF\xAC\x81",
+                                         "\xF0\x9F\x9A\x80",
+                                         "\xE2\x80\x8D",
+                                         "\xEA\xB0\x81",
+                                         "\xFF",
+                                         "\xE2\x96\x81"};
+  static const char *const families[] = {"modernbert", "roberta-mlm", "xlm-roberta"};
+  for (size_t f = 0; f < 3; f++) {
+    char directory[128];
+    snprintf(directory, sizeof directory, "tests/golden/families/%s", families[f]);
+    tokenizer *t = open_tokenizer(directory, 0);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+      check_memory(t, patterns[i], 3000000, 0, 20000000);
+    tokenizer_close(t);
+  }
+}
+
+/* A word that is cut for its length gives the tokens that it gives whole: those of
+** its halves, for a word that a token ends in the middle of. */
+static void test_long_words(void **state) {
+  static const struct {
+    const char *family, *pattern;
+  } cases[] = {{"roberta-mlm", "a"}, {"roberta-mlm", "banana"}, {"xlm-roberta", "a"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char directory[128];
+    snprintf(directory, sizeof directory, "tests/golden/families/%s", cases[i].family);
+    tokenizer *t = open_tokenizer(directory, 0);
+    bert_text text, half;
+    char *bytes = repeat(cases[i].pattern, 240000, &text.size);
+    text.data = bytes;
+    half = (bert_text){bytes, 30000};
+    bert_tokens *all = encode_bytes(t, text, NULL, SIZE_MAX, 0);
+    bert_tokens *part = encode_bytes(t, half, NULL, SIZE_MAX, 0);
+    for (size_t k = 0; k + 3 < part->count; k++) assert_int_equal(all->ids[k], part->ids[k]);
+    for (size_t k = 2; k + 1 < all->count; k++) {
+      assert_int_equal(all->starts[k], all->stops[k - 1]); /* nothing is lost or doubled */
+      assert_int_equal(all->words[k], all->words[1]);
+    }
+    assert_int_equal(all->stops[all->count - 2], text.size);
+    tokens_free(all);
+    tokens_free(part);
+    free(bytes);
+    tokenizer_close(t);
+  }
 }
 
 /* Only the used tokens are the used ones of all. */
@@ -140,6 +202,24 @@ static void test_no_memory(void **state) {
   scratch_free(directory);
 }
 
+/* The same for BPE, Unigram, and steps that keep much. */
+static void test_no_memory_general(void **state) {
+  static const char *const families[] = {"modernbert", "roberta-mlm", "xlm-roberta"};
+  for (size_t i = 0; i < 3; i++) {
+    char directory[128];
+    snprintf(directory, sizeof directory, "tests/golden/families/%s", families[i]);
+    tokenizer *t = open_tokenizer(directory, 0);
+    assert_true(faults_each(encode_once, t) > 10);
+    tokenizer_close(t);
+  }
+  char *copy = scratch_copy("tests/golden/families/bert-mean");
+  scratch_replace(copy, "tokenizer.json", "\"type\": \"BertPreTokenizer\"",
+                  "\"type\": \"Split\", \"behavior\": \"Isolated\", \"invert\": false, "
+                  "\"pattern\": {\"Regex\": \"(?:a|b|\\\\s{1,2}c)+?d|\\\\p{L}{2,3}\"}");
+  assert_true(faults_each(open_and_close, copy) > 20);
+  scratch_free(copy);
+}
+
 static void *encode_much(void *user) {
   const char *text = "The quick brown f\xC3\xB6x [MASK] jumps over \xE4\xBD\xA0 lazy dogs.";
   bert_tokens *first = NULL;
@@ -156,8 +236,8 @@ static void *encode_much(void *user) {
   return same ? user : NULL;
 }
 
-static void test_threads(void **state) {
-  tokenizer *t = open_tokenizer(MINILM_DIRECTORY, 0);
+static void check_threads(const char *directory) {
+  tokenizer *t = open_tokenizer(directory, 0);
   pthread_t threads[4];
   for (int i = 0; i < 4; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, encode_much, t), 0);
@@ -169,9 +249,17 @@ static void test_threads(void **state) {
   tokenizer_close(t);
 }
 
+static void test_threads(void **state) {
+  check_threads(MINILM_DIRECTORY);
+  check_threads("tests/golden/families/roberta-mlm");
+  check_threads("tests/golden/families/xlm-roberta");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bounded_memory), cmocka_unit_test(test_only_used),
-      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_threads)};
+      cmocka_unit_test(test_bounded_memory), cmocka_unit_test(test_bounded_words),
+      cmocka_unit_test(test_long_words),     cmocka_unit_test(test_only_used),
+      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_no_memory_general),
+      cmocka_unit_test(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

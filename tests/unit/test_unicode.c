@@ -101,6 +101,13 @@ static uint64_t decompose_all(uint64_t hash, uint32_t c) {
   return mix(hash, (uint32_t)count);
 }
 
+static uint64_t decompose_compatible_all(uint64_t hash, uint32_t c) {
+  uint32_t out[UNICODE_COMPATIBLE];
+  int count = unicode_decompose_compatible(c, out);
+  for (int i = 0; i < count; i++) hash = mix(hash, out[i]);
+  return mix(hash, (uint32_t)count);
+}
+
 #define DIGEST(name, expression)                                                                   \
   static uint64_t name(uint64_t hash, uint32_t c) {                                                \
     return mix(hash, (uint32_t)(expression));                                                      \
@@ -112,6 +119,10 @@ DIGEST(space_all, unicode_is_space(c))
 DIGEST(chinese_all, unicode_is_chinese(c))
 DIGEST(word_all, unicode_is_word(c))
 DIGEST(class_all, unicode_combining_class(c))
+DIGEST(any_mark_all, unicode_is_any_mark(c))
+DIGEST(category_all, unicode_category_of(c))
+DIGEST(grapheme_all, unicode_grapheme_kind(c))
+DIGEST(numeric_all, unicode_is_numeric(c))
 
 static const struct table {
   const char *name;
@@ -126,8 +137,66 @@ static const struct table {
     {"word characters, Unicode 16", word_all, UINT64_C(0x861475D1D6EC7B7C)},
     {"combining class, Unicode 9", class_all, UINT64_C(0xBEECD6B1771CB0B9)},
     {"canonical decomposition, Unicode 9", decompose_all, UINT64_C(0xD7D6B38B5D179224)},
+    {"marks, Unicode 9", any_mark_all, UINT64_C(0x4985099391AE3126)},
+    {"compatibility decomposition, Unicode 9", decompose_compatible_all,
+     UINT64_C(0x08D6B57D09839F23)},
+    {"general category, Unicode 16", category_all, UINT64_C(0x56C777498B128371)},
+    {"grapheme clusters, Unicode 17", grapheme_all, UINT64_C(0x304B4660B391A7BB)},
+    {"numeric characters, Unicode 17", numeric_all, UINT64_C(0x3E1A1D027744696F)},
     {"lower case, Unicode 17", lower_all, UINT64_C(0x1DFAC535612208C3)},
 };
+
+/* What decomposes to two characters and stays in NFC composes from them, and nothing
+** else does: 940 pairs, Hangul apart, as in Unicode 9. */
+static void test_compositions(void **state) {
+  compositions table = {0};
+  int pairs = 0;
+  assert_int_equal(compositions_build(&table, NULL), BERT_OK);
+  for (uint32_t c = 0; c < 0x110000; c++) {
+    uint32_t parts[UNICODE_DECOMPOSED], base;
+    int count = unicode_decompose(c, parts);
+    if (count < 2 || (c >= 0xAC00 && c <= 0xD7A3)) continue;
+    base = parts[0];
+    for (int i = 1; i < count && base != 0; i++) base = unicode_compose(&table, base, parts[i]);
+    assert_int_equal(base == c, unicode_is_composed(c));
+    pairs += base == c;
+  }
+  assert_int_equal(pairs, 940);
+  assert_int_equal(unicode_compose(&table, 0x1100, 0x1161), 0xAC00);
+  assert_int_equal(unicode_compose(&table, 0xAC00, 0x11A8), 0xAC01);
+  assert_int_equal(unicode_compose(&table, 0xAC00, 0x11A7), 0); /* no final at all */
+  assert_int_equal(unicode_compose(&table, 0xAC01, 0x11A8), 0);
+  assert_int_equal(unicode_compose(&table, 'e', 0x301), 0xE9);
+  assert_int_equal(unicode_compose(&table, 0x915, 0x93C), 0); /* excluded */
+  compositions_free(&table);
+}
+
+static int count_clusters(const uint32_t *text, size_t size) {
+  grapheme_state s = {0};
+  int count = 0;
+  for (size_t i = 0; i < size; i++) count += grapheme_begins(&s, text[i]);
+  return count;
+}
+
+static void test_graphemes(void **state) {
+  static const struct {
+    uint32_t text[8];
+    size_t size;
+    int clusters;
+  } cases[] = {{{'\r', '\n', 'a', 0x301}, 4, 2},
+               {{0x1F1E6, 0x1F1E7, 0x1F1E8, 0x1F1E9, 0x1F1EA}, 5, 3}, /* flags, by two */
+               {{0x1F469, 0x200D, 0x1F469, 0x1F3FD, 0x200D, 0x1F466}, 6, 1},
+               {{'a', 0x200D, 0x1F466}, 3, 2},
+               {{0x915, 0x94D, 0x937, 0x93F}, 4, 1}, /* a conjunct */
+               {{0x915, 0x94D, 0x200D, 0x937}, 4, 1},
+               {{0x915, 0x94D, 0x200C, 0x937}, 4, 2},
+               {{0x915, 0x937}, 2, 2},
+               {{0x1100, 0x1161, 0x11A8, 0xAC00, 0x11A8, 0x1100}, 6, 3},
+               {{0x600, 'a', 0x903}, 3, 1},
+               {{0x301, '\n', 0x301}, 3, 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(count_clusters(cases[i].text, cases[i].size), cases[i].clusters);
+}
 
 static void test_digests(void **state) {
   int wrong = 0;
@@ -263,6 +332,8 @@ int main(void) {
                                      cmocka_unit_test(test_maximal_parts),
                                      cmocka_unit_test(test_put_and_previous),
                                      cmocka_unit_test(test_digests),
+                                     cmocka_unit_test(test_compositions),
+                                     cmocka_unit_test(test_graphemes),
                                      cmocka_unit_test(test_versions),
                                      cmocka_unit_test(test_mark_order)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,12 @@ bert_text text_of(const char *text);
 const char *describe(const bert_tokens *tokens, char *out, size_t size);
 void expect_tokens(const tokenizer *t, const char *text, const char *expected);
 
+/* Checks what tokens.jsonl of a directory says; the number of its texts. */
+int check_lines(const tokenizer *t, const char *directory);
+
+/* Checks a case of expected.json, of a model with `types` token types. */
+void check_case(const tokenizer *t, const json_value *example, size_t limit, int types);
+
 int same_tokens(const bert_tokens *a, const bert_tokens *b);
 
 /* A copy of SMALL_MODEL whose tokenizer.json has an added token 1200 more;

@@ -1,6 +1,6 @@
 /*
 ** vector_checks.c: what works number by number or sums two vectors: add_scaled,
-** maximum, dot, squared_distance, and the widening of stored weights.
+** maximum, multiply, rotate, dot, squared_distance, and the widening of stored weights.
 */
 #include "kernel_checks.h"
 
@@ -69,6 +69,46 @@ int check_maximum(const kernels *set) {
       if (!same_number(want, t.b.at[i])) {
         check_failed(&failures, "maximum(%g, %g) is %g", (double)a, (double)b, (double)t.b.at[i]);
       }
+    }
+    pair_free(&t);
+  }
+  return failures;
+}
+
+int check_multiply(const kernels *set) {
+  int failures = 0;
+  for (size_t count = 0; count < 100; count++) {
+    pair_case t = pair_make(count);
+    set->multiply(t.a.at, t.b.at, count);
+    for (size_t i = 0; i < count; i++)
+      if (!same_number(t.a.at[i] * t.before[i], t.b.at[i]))
+        check_failed(&failures, "multiply %zu: y[%zu] is %.9g", count, i, (double)t.b.at[i]);
+    pair_free(&t);
+  }
+  return failures;
+}
+
+/* a x + b y where both products may be rounded before the sum. */
+static int near_sum(float got, float a, float x, float b, float y) {
+  double first = (double)a * (double)x, second = (double)b * (double)y;
+  return fabs((double)got - (first + second)) <= 0x1p-23 * (fabs(first) + fabs(second));
+}
+
+/* Right, and the same bits wherever a pair lies. */
+int check_rotate(const kernels *set) {
+  int failures = 0;
+  for (size_t half = 0; half < 100; half++) {
+    pair_case t = pair_make(2 * half); /* a: cosines, then sines; b: what is turned */
+    const float *cosines = t.a.at, *sines = t.a.at + half, *x = t.before;
+    set->rotate(cosines, sines, t.b.at, half);
+    for (size_t i = 0; i < half; i++) {
+      float alone[2] = {x[i], x[i + half]}, low = t.b.at[i], high = t.b.at[i + half];
+      set->rotate(cosines + i, sines + i, alone, 1);
+      if (!near_sum(low, x[i], cosines[i], -x[i + half], sines[i]) ||
+          !near_sum(high, x[i + half], cosines[i], x[i], sines[i]) || !same_number(alone[0], low) ||
+          !same_number(alone[1], high))
+        check_failed(&failures, "rotate %zu: pair %zu is %.9g, %.9g", half, i, (double)low,
+                     (double)high);
     }
     pair_free(&t);
   }
