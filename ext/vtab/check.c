@@ -97,10 +97,8 @@ static int check_claim(checker *c, sqlite3_stmt *s, const claim *k) {
 enum { VECTOR_ID, VECTOR_ROW, VECTOR_CHUNK, VECTOR_RANGE_IS_SANE, VECTOR_BYTES };
 
 static int check_vector(checker *c, sqlite3_stmt *s, const claim *k, sqlite3_int64 chunk) {
-  const vtab *v = c->v;
   sqlite3_int64 id = sqlite3_column_int64(s, VECTOR_ID);
-  sqlite3_int64 bytes =
-      v->declared.type == VECTOR_INT8 ? 4 + (sqlite3_int64)v->dim : 4 * (sqlite3_int64)v->dim;
+  sqlite3_int64 bytes = (sqlite3_int64)store_blob_size(c->v);
   if (id != k->first + chunk)
     return report(c, "vector %lld of row %lld is missing", k->first + chunk, k->row);
   if (sqlite3_column_int64(s, VECTOR_ROW) != k->row)

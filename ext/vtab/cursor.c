@@ -82,7 +82,7 @@ static int start(cursor *c, int plan, const plan_term *terms, int count) {
 
 static int filter(cursor *c, int plan, const char *arguments, int argc, sqlite3_value **argv) {
   int rc = config_check(table_of(c));
-  if (rc == SQLITE_OK) rc = source_follow(table_of(c));
+  if (rc == SQLITE_OK) rc = source_follow(table_of(c)); /* v->key is right from here on */
   if (rc != SQLITE_OK) return rc;
   plan_term *terms = sqlite3_malloc64(((sqlite3_uint64)argc + 1) * sizeof *terms);
   if (terms == NULL) return SQLITE_NOMEM;
@@ -145,8 +145,7 @@ static int content_column(cursor *c, sqlite3_context *context, int column) {
     return rc;
   }
   if (!c->content_is_at) {
-    rc = v->key != NULL ? SQLITE_OK : source_check(v);
-    if (rc == SQLITE_OK && c->content == NULL) rc = scan_prepare(v, content_sql(v), &c->content);
+    if (c->content == NULL) rc = scan_prepare(v, content_sql(v), &c->content);
     if (rc == SQLITE_OK) rc = sqlite3_bind_int64(c->content, 1, c->row);
     if (rc == SQLITE_OK) rc = step_to(v, c->content, &c->content_is_at);
   }
@@ -206,12 +205,9 @@ static int vector_column(cursor *c, sqlite3_context *context, int hidden) {
 /* What the text of the row is now against what its vectors were made of. */
 static void result_status(sqlite3_context *context, const joined_text *text, stored_row *row) {
   unsigned char hash[HASH_BYTES];
-  if (text->is_null) {
-    sqlite3_result_text(context, row->has_hash ? "pending" : "no text", -1, SQLITE_STATIC);
-    return;
-  }
-  source_hash(text, hash);
-  if (!row->found || !row->has_hash || memcmp(hash, row->hash, HASH_BYTES) != 0)
+  if (text->is_null && !row->has_hash)
+    sqlite3_result_text(context, "no text", -1, SQLITE_STATIC);
+  else if (!stored_row_is_of(row, text, hash))
     sqlite3_result_text(context, "pending", -1, SQLITE_STATIC);
   else if (row->error != NULL)
     sqlite3_result_text(context, row->error, -1, SQLITE_TRANSIENT);

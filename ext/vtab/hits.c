@@ -190,22 +190,8 @@ static int open_search(cursor *c, const plan_term *terms, int count, sqlite3_int
   return rc;
 }
 
-/* Whether the source still has the row: one that was deleted keeps its vectors
-** until the next refresh. */
-static int is_in_source(vtab *v, sqlite3_int64 row, int *found) {
-  sqlite3_stmt *s;
-  int rc = vtab_statement(v, SOURCE_EXISTS, &s);
-  if (rc != SQLITE_OK) {
-    int source = rc == SQLITE_ERROR ? source_check(v) : rc;
-    return source != SQLITE_OK ? source : rc;
-  }
-  sqlite3_bind_int64(s, 1, row);
-  *found = sqlite3_step(s) == SQLITE_ROW;
-  rc = sqlite3_reset(s);
-  return rc == SQLITE_OK ? rc : vtab_fail_sqlite(v, rc);
-}
-
-/* The next hit of the search under way whose row is there. */
+/* The next hit of the search under way whose row is there: one that was deleted
+** keeps its vectors until the next refresh. */
 static int next_hit(cursor *c, hit *h, int *found) {
   vtab *v = (vtab *)c->base.pVtab;
   int rc = SQLITE_OK, in_source = 0;
@@ -213,7 +199,7 @@ static int next_hit(cursor *c, hit *h, int *found) {
   while (rc == SQLITE_OK && *found && !in_source) {
     rc = nearest_next(c->nearest, h, found);
     if (rc == SQLITE_OK && *found && c->has_bound && h->distance > c->bound) *found = 0;
-    if (rc == SQLITE_OK && *found) rc = is_in_source(v, h->row, &in_source);
+    if (rc == SQLITE_OK && *found) rc = source_exists(v, h->row, &in_source);
   }
   c->left--;
   return rc;

@@ -59,14 +59,23 @@ static int compare(vtab *v, const loaded_model *m, const char *recorded, int *sa
   return rc;
 }
 
+/* The model of that name, or the default one for NULL; NULL and `why` when there is
+** none. */
+static int find_named(vtab *v, const char *name, loaded_model **out, bert_error *why) {
+  *out = NULL;
+  bert_status status = registry_find(v->connection, name, out, why);
+  if (status == BERT_OK) return SQLITE_OK;
+  *out = NULL;
+  return status == BERT_NOMEM || status == BERT_INTERRUPTED ? vtab_fail_bert(v, why) : SQLITE_OK;
+}
+
 /* Any model of the connection that is the right one, whatever its name; NULL. The
 ** default model, which opens when it is first asked for, is one of them. */
 static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out) {
-  int rc = SQLITE_OK, same = 0;
-  bert_error error = {BERT_OK, ""};
-  loaded_model *m = NULL;
-  bert_status status = registry_find(v->connection, NULL, &m, &error);
-  if (status == BERT_NOMEM || status == BERT_INTERRUPTED) return vtab_fail_bert(v, &error);
+  bert_error why = {BERT_OK, ""};
+  loaded_model *m;
+  int same = 0;
+  int rc = find_named(v, NULL, &m, &why);
   m = registry_first(v->connection);
   for (*out = NULL; rc == SQLITE_OK && m != NULL && *out == NULL; m = m->next) {
     rc = compare(v, m, recorded, &same);
@@ -98,20 +107,11 @@ static int refuse_model(vtab *v, const loaded_model *other, const bert_error *wh
   return rc;
 }
 
-/* The model that the table's declaration names here, or the default one. */
-static int find_named(vtab *v, loaded_model **out, bert_error *why) {
-  *out = NULL;
-  bert_status status = registry_find(v->connection, v->declared.model, out, why);
-  if (status == BERT_OK) return SQLITE_OK;
-  *out = NULL;
-  return status == BERT_NOMEM || status == BERT_INTERRUPTED ? vtab_fail_bert(v, why) : SQLITE_OK;
-}
-
 static int find_recorded(vtab *v, const char *recorded, loaded_model **out) {
   loaded_model *named;
   bert_error why = {BERT_OK, ""};
   int same = 0;
-  int rc = find_named(v, &named, &why);
+  int rc = find_named(v, v->declared.model, &named, &why);
   if (rc == SQLITE_OK && named != NULL) rc = compare(v, named, recorded, &same);
   *out = same ? named : NULL;
   if (rc == SQLITE_OK && *out == NULL) rc = find_by_fingerprint(v, recorded, out);

@@ -188,11 +188,6 @@ int scan_prepare(vtab *v, char *sql, sqlite3_stmt **out) {
   return source == SQLITE_OK ? rc : source;
 }
 
-/* Before SQL about the source is put together, its key must be known. */
-static int know_source(vtab *v) {
-  return v->key != NULL ? SQLITE_OK : source_check(v);
-}
-
 /* ---- A plain scan -------------------------------------------------------- */
 
 /* Rows without vectors come once, also with all_chunks. */
@@ -226,8 +221,7 @@ static char *scan_sql(const vtab *v, int plan, const plan_term *terms, int count
 
 int scan_start(cursor *c, int plan, const plan_term *terms, int count) {
   vtab *v = (vtab *)c->base.pVtab;
-  int rc = know_source(v);
-  if (rc == SQLITE_OK) rc = scan_prepare(v, scan_sql(v, plan, terms, count), &c->scan);
+  int rc = scan_prepare(v, scan_sql(v, plan, terms, count), &c->scan);
   if (rc == SQLITE_OK) rc = bind_conditions(c->scan, terms, count);
   c->scan_has_content = (plan & PLAN_CONTENT) != 0;
   c->is_search = 0;
@@ -379,10 +373,8 @@ static void narrow(rowset *all, rowset *more, int first) {
 int scan_rows(vtab *v, const plan_term *terms, int count, rowset *out, int *given) {
   rowset more = {0};
   *given = 0;
-  int rc = plan_find(terms, count, 'W') != NULL || plan_find(terms, count, 'I') != NULL
-               ? know_source(v)
-               : SQLITE_OK;
-  if (rc == SQLITE_OK && plan_find(terms, count, 'W') != NULL) {
+  int rc = SQLITE_OK;
+  if (plan_find(terms, count, 'W') != NULL) {
     rc = rows_of_conditions(v, terms, count, out);
     *given = 1;
   }

@@ -79,9 +79,7 @@ int refresh_compare(vtab *v, sqlite3_int64 row, const joined_text *text,
   stored_row stored;
   int rc = store_row(v, row, &stored);
   if (rc != SQLITE_OK) return rc;
-  if (!text->is_null) source_hash(text, hash);
-  *same = stored.found && stored.has_hash == !text->is_null &&
-          (text->is_null || memcmp(hash, stored.hash, HASH_BYTES) == 0);
+  *same = stored_row_is_of(&stored, text, hash);
   stored_row_clear(&stored);
   return SQLITE_OK;
 }
@@ -178,9 +176,7 @@ static int work_off_queue(refresh *r) {
   int rc = queue_rows(r);
   if (rc != SQLITE_OK) return rc;
   if (!r->full) return clear_queue(v);
-  if (!r->any) return SQLITE_OK;
-  return vtab_execute(v, "DELETE FROM \"%w\".\"%w_queue\" WHERE row <= %lld", v->schema, v->name,
-                      r->last);
+  return r->any ? queue_delete(v, r->last) : SQLITE_OK;
 }
 
 /* ---- What else may be amiss --------------------------------------------- */
@@ -208,15 +204,22 @@ static int mend_triggers(vtab *v) {
   return rc == SQLITE_OK ? shadow_make_triggers(v) : rc;
 }
 
-int refresh_by_queue(vtab *v, int *by_queue) {
+/* *by_queue as in refresh_by_queue, where no trigger is missing. */
+static int is_complete(vtab *v, int *by_queue) {
   sqlite3_int64 complete = 0;
-  int found, whole;
+  int found, rc = SQLITE_OK;
   *by_queue = keeps_texts(v);
-  if (!v->declared.triggers) return SQLITE_OK;
-  int rc = shadow_check_triggers(v, &whole);
-  if (rc == SQLITE_OK) rc = config_get_int(v, "complete", &complete, &found);
-  if (rc == SQLITE_OK) *by_queue = whole && found && complete == 1;
+  if (!v->declared.triggers) return rc;
+  rc = config_get_int(v, "complete", &complete, &found);
+  *by_queue = rc == SQLITE_OK && found && complete == 1;
   return rc;
+}
+
+int refresh_by_queue(vtab *v, int *by_queue) {
+  int whole = 1;
+  int rc = v->declared.triggers ? shadow_check_triggers(v, &whole) : SQLITE_OK;
+  *by_queue = 0;
+  return rc == SQLITE_OK && whole ? is_complete(v, by_queue) : rc;
 }
 
 /* ---- All of it ---------------------------------------------------------- */
@@ -241,7 +244,7 @@ int refresh_run(vtab *v, sqlite3_int64 limit) {
   int by_queue = 0;
   int rc = source_check(v);
   if (rc == SQLITE_OK) rc = mend_triggers(v);
-  if (rc == SQLITE_OK) rc = refresh_by_queue(v, &by_queue);
+  if (rc == SQLITE_OK) rc = is_complete(v, &by_queue);
   if (rc == SQLITE_OK) rc = drop_orphans(v);
   return rc == SQLITE_OK ? run_once(v, limit, by_queue) : rc;
 }

@@ -11,8 +11,13 @@
 
 #include <string.h>
 
+/* The last one only of a table that keeps its texts. */
 static const char *const shadow_names[] = {"config", "rows", "vectors", "packed", "content"};
 enum { SHADOWS = sizeof shadow_names / sizeof shadow_names[0] };
+
+static int shadow_count(const vtab *v) {
+  return v->declared.content == NULL ? SHADOWS : SHADOWS - 1;
+}
 
 int shadow_is_name(const char *suffix) {
   for (int i = 0; i < SHADOWS; i++)
@@ -145,11 +150,9 @@ int shadow_drop(vtab *v) {
   int rc = v->declared.triggers ? drop_triggers(v) : SQLITE_OK;
   if (rc == SQLITE_OK)
     rc = vtab_execute(v, "DROP TABLE IF EXISTS \"%w\".\"%w_queue\"", v->schema, v->name);
-  for (int i = 0; rc == SQLITE_OK && i < SHADOWS; i++) {
-    if (v->declared.content != NULL && strcmp(shadow_names[i], "content") == 0) continue;
+  for (int i = 0; rc == SQLITE_OK && i < shadow_count(v); i++)
     rc = vtab_execute(v, "DROP TABLE IF EXISTS \"%w\".\"%w_%s\"", v->schema, v->name,
                       shadow_names[i]);
-  }
   return rc;
 }
 
@@ -163,10 +166,8 @@ static int rename_table(vtab *v, const char *suffix, const char *name) {
 int shadow_rename(vtab *v, const char *name) {
   int rc = v->declared.triggers ? drop_triggers(v) : SQLITE_OK;
   if (rc == SQLITE_OK) rc = rename_table(v, "queue", name);
-  for (int i = 0; rc == SQLITE_OK && i < SHADOWS; i++) {
-    if (v->declared.content != NULL && strcmp(shadow_names[i], "content") == 0) continue;
+  for (int i = 0; rc == SQLITE_OK && i < shadow_count(v); i++)
     rc = rename_table(v, shadow_names[i], name);
-  }
   if (rc != SQLITE_OK) return rc;
   return v->declared.triggers && v->key != NULL ? make_triggers(v, name) : SQLITE_OK;
 }

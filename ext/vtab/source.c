@@ -73,15 +73,9 @@ static int find_key(vtab *v, char **key) {
 }
 
 int source_open(vtab *v) {
-  int rc = SQLITE_OK;
-  sqlite3_free(v->key);
-  v->key = NULL;
-  if (v->declared.content == NULL)
-    v->key = sqlite3_mprintf("id");
-  else
-    return find_key(v, &v->key);
-  if (v->key == NULL) rc = SQLITE_NOMEM;
-  return rc;
+  if (v->declared.content != NULL) return find_key(v, &v->key);
+  v->key = sqlite3_mprintf("id");
+  return v->key != NULL ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 static int refuse_key(vtab *v) {
@@ -224,4 +218,17 @@ int source_text(vtab *v, sqlite3_int64 row, joined_text *out, int *found) {
   }
   int reset = sqlite3_reset(s);
   return rc != SQLITE_OK ? rc : vtab_fail_sqlite(v, reset);
+}
+
+int source_exists(vtab *v, sqlite3_int64 row, int *exists) {
+  sqlite3_stmt *s;
+  *exists = 0;
+  int rc = vtab_statement(v, SOURCE_EXISTS, &s);
+  if (rc != SQLITE_OK) {
+    int source = rc == SQLITE_ERROR ? source_check(v) : rc;
+    return source != SQLITE_OK ? source : rc;
+  }
+  sqlite3_bind_int64(s, 1, row);
+  *exists = sqlite3_step(s) == SQLITE_ROW;
+  return vtab_fail_sqlite(v, sqlite3_reset(s));
 }

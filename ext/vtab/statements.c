@@ -15,8 +15,6 @@ static const char *const sql_of[STATEMENT_COUNT] = {
     [ROW_GET] = "SELECT hash, first, count, error FROM @rows WHERE row = ?1",
     [ROW_PUT] = "REPLACE INTO @rows(row, hash, first, count, error) VALUES(?1, ?2, ?3, ?4, ?5)",
     [ROW_DELETE] = "DELETE FROM @rows WHERE row = ?1",
-    [VECTOR_GET] = "SELECT row, chunk, start, stop, tokens, truncated, vector FROM @vectors "
-                   "WHERE id = ?1",
     [VECTOR_PUT] = "INSERT INTO @vectors(id, row, chunk, start, stop, tokens, truncated, vector) "
                    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [VECTORS_DELETE] = "DELETE FROM @vectors WHERE id BETWEEN ?1 AND ?2",
@@ -37,7 +35,7 @@ static const char *const sql_of[STATEMENT_COUNT] = {
     [QUEUE_PUT] = "INSERT INTO @queue(row) VALUES(?1)",
     [QUEUE_EMPTY] = "SELECT 1 FROM @queue LIMIT 1",
     [QUEUE_ROWS] = "SELECT DISTINCT row FROM @queue WHERE row > ?1 ORDER BY row",
-    [QUEUE_DELETE] = "DELETE FROM @queue WHERE row = ?1",
+    [QUEUE_DELETE] = "DELETE FROM @queue WHERE row <= ?1",
     [QUEUE_CLEAR] = "DELETE FROM @queue",
     [WHOLE] = "INSERT INTO @config(key, value) SELECT '', 0 WHERE " WHOLE_FUNCTION "(?1)",
 };

@@ -18,6 +18,12 @@ void stored_row_clear(stored_row *r) {
   memset(r, 0, sizeof *r);
 }
 
+int stored_row_is_of(const stored_row *r, const joined_text *text, unsigned char hash[HASH_BYTES]) {
+  if (!text->is_null) source_hash(text, hash);
+  return r->found && r->has_hash == !text->is_null &&
+         (text->is_null || memcmp(hash, r->hash, HASH_BYTES) == 0);
+}
+
 static int corrupt(vtab *v, sqlite3_int64 row) {
   return vtab_fail(
       v, SQLITE_CORRUPT_VTAB,
@@ -93,7 +99,7 @@ static int new_ids(vtab *v, size_t count, sqlite3_int64 *first) {
 
 /* ---- BLOBs -------------------------------------------------------------- */
 
-static size_t blob_size(const vtab *v) {
+size_t store_blob_size(const vtab *v) {
   size_t dim = (size_t)v->dim;
   return v->declared.type == VECTOR_INT8 ? sizeof(float) + dim : sizeof(float) * dim;
 }
@@ -118,7 +124,7 @@ static void widen(const unsigned char *blob, size_t dim, float *x) {
 }
 
 int store_read_vector(vtab *v, sqlite3_stmt *s, int column, float *scratch, const float **numbers) {
-  size_t size = blob_size(v);
+  size_t size = store_blob_size(v);
   const void *blob = sqlite3_column_blob(s, column);
   if (sqlite3_column_type(s, column) != SQLITE_BLOB ||
       (size_t)sqlite3_column_bytes(s, column) != size)
@@ -158,7 +164,7 @@ static int put_vector(vtab *v, sqlite3_int64 id, sqlite3_int64 row, sqlite3_int6
   sqlite3_bind_int64(s, 5, x->stop);
   sqlite3_bind_int(s, 6, x->tokens);
   sqlite3_bind_int(s, 7, x->truncated);
-  rc = sqlite3_bind_blob64(s, 8, blob, blob_size(v), SQLITE_STATIC);
+  rc = sqlite3_bind_blob64(s, 8, blob, store_blob_size(v), SQLITE_STATIC);
   return rc == SQLITE_OK ? vtab_run(v, s) : vtab_fail_sqlite(v, rc);
 }
 
@@ -167,7 +173,7 @@ static int put_vectors(vtab *v, sqlite3_int64 first, sqlite3_int64 row, const ne
   int rc = SQLITE_OK;
   unsigned char *scratch = NULL;
   if (v->declared.type == VECTOR_INT8) {
-    scratch = sqlite3_malloc64(blob_size(v));
+    scratch = sqlite3_malloc64(store_blob_size(v));
     if (scratch == NULL) return SQLITE_NOMEM;
   }
   for (size_t i = 0; rc == SQLITE_OK && i < count; i++)

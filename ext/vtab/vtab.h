@@ -130,7 +130,6 @@ typedef enum statement_id {
   ROW_GET,        /* (row) -> hash, first, count, error */
   ROW_PUT,        /* (row, hash, first, count, error), replaces */
   ROW_DELETE,     /* (row) */
-  VECTOR_GET,     /* (id) -> row, chunk, start, stop, tokens, truncated, vector */
   VECTOR_PUT,     /* (id, row, chunk, start, stop, tokens, truncated, vector) */
   VECTORS_DELETE, /* (first, last) */
   VECTOR_LAST,    /* -> the largest id, NULL without any */
@@ -148,7 +147,7 @@ typedef enum statement_id {
   QUEUE_PUT,      /* (row) */
   QUEUE_EMPTY,    /* -> 1 when it is not empty, no row when it is */
   QUEUE_ROWS,     /* (row) -> the rows above it, each once, in order */
-  QUEUE_DELETE,   /* (row): all entries of a row */
+  QUEUE_DELETE,   /* (row): all entries of rows up to it */
   QUEUE_CLEAR,
   WHOLE, /* (pointer): of whole.c, which alone has other statements run inside it */
   STATEMENT_COUNT
@@ -171,7 +170,7 @@ typedef struct vtab {
   int wrote;           /* 1: this transaction put something into the queue */
   int renamed;         /* 1: and what that was has its vectors, since the table was renamed */
   char *refused;       /* why nothing but DROP TABLE works; NULL: all is well */
-  struct block_cache *blocks; /* nearest.c: blocks that were read before; NULL: none */
+  struct block_cache *blocks; /* blocks.c: blocks that were read before; NULL: none */
   struct vtab *next;          /* of the connection's tables */
 } vtab;
 
@@ -278,6 +277,8 @@ void source_hash(const joined_text *t, unsigned char hash[HASH_BYTES]);
 
 /* The text of one row; *found is 0 when there is no such row. */
 int source_text(vtab *v, sqlite3_int64 row, joined_text *out, int *found);
+/* Whether there is one. */
+int source_exists(vtab *v, sqlite3_int64 row, int *exists);
 
 /* Sees that the content table is there and has the columns and the key it was
 ** declared with: an error that says what is wrong and shows the right form. */
@@ -308,6 +309,8 @@ typedef struct stored_row {
 } stored_row;
 int store_row(vtab *v, sqlite3_int64 row, stored_row *out);
 void stored_row_clear(stored_row *r);
+/* 1 when it says this text of its row. Writes the text's hash, if it is not NULL. */
+int stored_row_is_of(const stored_row *r, const joined_text *text, unsigned char hash[HASH_BYTES]);
 
 /* One vector to be stored. */
 typedef struct new_vector {
@@ -322,6 +325,7 @@ int store_replace(vtab *v, sqlite3_int64 row, const unsigned char *hash, const c
                   const new_vector *vectors, size_t count);
 int store_delete(vtab *v, sqlite3_int64 row); /* nothing where there is nothing */
 
+size_t store_blob_size(const vtab *v); /* bytes of a vector as it is stored */
 /* A stored vector BLOB as float32: `numbers`[v->dim], from the BLOB itself or
 ** written to scratch[v->dim]. An error (SQLITE_CORRUPT_VTAB) when it has the
 ** wrong length; numbers that are not finite are given as they are. */
@@ -330,6 +334,7 @@ int store_read_vector(vtab *v, sqlite3_stmt *s, int column, float *scratch, cons
 /* ---- queue.c ----------------------------------------------------------- */
 
 int queue_add(vtab *v, sqlite3_int64 row);
+int queue_delete(vtab *v, sqlite3_int64 last); /* all entries of rows up to `last` */
 int queue_is_empty(vtab *v, int *empty);
 
 /* ---- cutter.c ---------------------------------------------------------- */
@@ -392,9 +397,8 @@ void refresh_from_start(sqlite3_stmt *s);
 int refresh_pending(vtab *v, sqlite3_int64 *pending);
 /* Before a MATCH: brings in step what the table promises to find, that is the
 ** rows in the queue of a table that keeps its texts, and everything where it was
-** declared with auto; nothing in a database that cannot be written. Takes effect as a whole or not
-*at all, in a transaction of
-** its own where none is open. */
+** declared with auto; nothing in a database that cannot be written. Takes effect as
+** a whole or not at all, in a transaction of its own where none is open. */
 int refresh_for_query(vtab *v);
 
 /* ---- pack.c ------------------------------------------------------------ */
@@ -466,7 +470,10 @@ int nearest_open(vtab *v, const float *query, const rowset *rows, int best_only,
                  nearest **out);
 int nearest_next(nearest *n, hit *out, int *found); /* *found is 0 at the end */
 void nearest_close(nearest *n);                     /* NULL is allowed */
-void block_cache_free(struct block_cache *cache);   /* NULL is allowed */
+
+/* ---- blocks.c ---------------------------------------------------------- */
+
+void block_cache_free(struct block_cache *cache); /* NULL is allowed */
 
 /* ---- cursor.c ---------------------------------------------------------- */
 

@@ -107,16 +107,6 @@ static int check_hidden_update(vtab *v, sqlite3_int64 row, sqlite3_value **argv)
 
 /* ---- Rows in the way ---------------------------------------------------- */
 
-static int row_exists(vtab *v, sqlite3_int64 row, int *exists) {
-  sqlite3_stmt *s;
-  *exists = 0;
-  int rc = vtab_statement(v, SOURCE_EXISTS, &s);
-  if (rc != SQLITE_OK) return rc;
-  sqlite3_bind_int64(s, 1, row);
-  *exists = sqlite3_step(s) == SQLITE_ROW;
-  return vtab_fail_sqlite(v, sqlite3_reset(s));
-}
-
 static int delete_content(vtab *v, sqlite3_int64 row) {
   sqlite3_stmt *s;
   int rc = vtab_statement(v, CONTENT_DELETE, &s);
@@ -134,7 +124,7 @@ static int delete_row(vtab *v, sqlite3_int64 row) {
 ** REPLACE. What else may be said is SQLite's to do, once it has the error. */
 static int make_way(vtab *v, sqlite3_int64 row) {
   int exists;
-  int rc = row_exists(v, row, &exists);
+  int rc = source_exists(v, row, &exists);
   if (rc != SQLITE_OK || !exists) return rc;
   if (sqlite3_vtab_on_conflict(v->db) == SQLITE_REPLACE) return delete_row(v, row);
   sqlite3_free(v->base.zErrMsg);
@@ -272,6 +262,12 @@ static int check_command(vtab *v, int argc, sqlite3_value **argv) {
   return SQLITE_OK;
 }
 
+static int run_command(vtab *v, int argc, sqlite3_value **argv) {
+  int rc = check_command(v, argc, argv);
+  if (rc != SQLITE_OK) return rc;
+  return command_run(v, hidden_value(v, argv, HIDDEN_TABLE), hidden_value(v, argv, HIDDEN_K));
+}
+
 static int refuse_write(vtab *v) {
   const char *content = v->declared.content;
   return vtab_fail(v, SQLITE_ERROR,
@@ -292,13 +288,12 @@ static int write_or_command(vtab *v, void *argument) {
   int argc = u->argc;
   sqlite3_value **argv = u->argv;
   sqlite3_int64 *rowid = u->rowid, last = sqlite3_last_insert_rowid(v->db);
-  int command = is_command(v, argc, argv), rc = SQLITE_OK;
-  if (rc == SQLITE_OK && command) rc = check_command(v, argc, argv);
-  if (rc == SQLITE_OK && command)
-    rc = command_run(v, hidden_value(v, argv, HIDDEN_TABLE), hidden_value(v, argv, HIDDEN_K));
-  else if (rc == SQLITE_OK && v->declared.content != NULL)
+  int command = is_command(v, argc, argv), rc;
+  if (command)
+    rc = run_command(v, argc, argv);
+  else if (v->declared.content != NULL)
     rc = refuse_write(v);
-  else if (rc == SQLITE_OK)
+  else
     rc = write_row(v, argc, argv, rowid);
   /* Ours are rows of other tables. After an INSERT SQLite itself puts *rowid there. */
   sqlite3_set_last_insert_rowid(v->db, last);
