@@ -5,7 +5,7 @@
 **   registry.c          the models of a connection, by name
 **   settings.c          bert_set, bert_info, bert_version
 **   options.c           the JSON object `options` that ends most argument lists
-**   results.c           errors, vectors and JSON as SQLite values
+**   results.c           errors, vectors and JSON as SQLite values; arrays that grow
 **   functions_model.c   bert_load, bert_unload
 **   functions_embed.c   bert_embed, bert_similarity, bert_token_count, …
 **   functions_vector.c  bert_cosine, bert_dot, bert_l2, bert_vector, bert_json
@@ -156,6 +156,11 @@ bert_status options_parse(const char *function, sqlite3_value *value, const opti
                           size_t count, void *target, options **out, bert_error *error);
 void options_free(options *o);
 
+/* Sees that *array, from sqlite3_malloc64, has room for `count` elements of `size`
+** bytes, growing by half; *room is how many it has room for. 0 without memory, the
+** array then being as before. In results.c. */
+int array_grow(void **array, size_t *room, size_t count, size_t size);
+
 /* ---- results.c --------------------------------------------------------- */
 
 /* The SQLite result code for a status: SQLITE_NOMEM, SQLITE_INTERRUPT, else
@@ -203,6 +208,9 @@ typedef struct vector_view {
 } vector_view;
 bert_status value_vector_view(sqlite3_value *value, vector_view *view, bert_error *error);
 void vector_view_clear(vector_view *view);
+
+/* 1 when two values are the same, type included. */
+int value_same(sqlite3_value *a, sqlite3_value *b);
 
 /* The vector in a JSON text, as value_vector. */
 bert_status vector_from_json(bert_text text, float **vector, int *dim, bert_error *error);

@@ -1,12 +1,24 @@
 /*
-** results.c: errors, texts, vectors and JSON on their way into and out of
-** SQLite.
+** results.c: errors, texts, vectors and JSON on their way into and out of SQLite,
+** and arrays that grow in its memory.
 */
 #include "ext.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
+
+/* ---- Memory ------------------------------------------------------------ */
+
+int array_grow(void **array, size_t *room, size_t count, size_t size) {
+  if (count <= *room) return 1;
+  size_t more = count + count / 2 + 8;
+  void *grown = sqlite3_realloc64(*array, more * size);
+  if (grown == NULL) return 0;
+  *array = grown;
+  *room = more;
+  return 1;
+}
 
 /* ---- Errors ------------------------------------------------------------ */
 
@@ -112,6 +124,24 @@ bert_status value_name_only(sqlite3_value *value, const char *instead, const cha
   if (status != BERT_OK || *name == NULL || (*name)[0] != '{') return status;
   return error_set(error, BERT_ARGUMENT,
                    "the second argument is a name, and cannot begin with {; %s", instead);
+}
+
+static int same_bytes(sqlite3_value *a, sqlite3_value *b) {
+  int size = sqlite3_value_bytes(a); /* first: it may change the encoding */
+  if (size != sqlite3_value_bytes(b)) return 0;
+  const void *x = sqlite3_value_blob(a), *y = sqlite3_value_blob(b);
+  return size == 0 || (x != NULL && y != NULL && memcmp(x, y, (size_t)size) == 0);
+}
+
+int value_same(sqlite3_value *a, sqlite3_value *b) {
+  int type = sqlite3_value_type(a);
+  if (type != sqlite3_value_type(b)) return 0;
+  switch (type) {
+  case SQLITE_NULL: return 1;
+  case SQLITE_INTEGER: return sqlite3_value_int64(a) == sqlite3_value_int64(b);
+  case SQLITE_FLOAT: return sqlite3_value_double(a) == sqlite3_value_double(b);
+  default: return same_bytes(a, b);
+  }
 }
 
 /* ---- Vectors as arguments ---------------------------------------------- */

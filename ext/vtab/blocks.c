@@ -52,13 +52,8 @@ void block_list_free(block_list *list) {
 }
 
 static int list_add(block_list *list, const known_block *block) {
-  if (list->count == list->room) {
-    size_t room = list->room * 2 + 64;
-    known_block *grown = sqlite3_realloc64(list->blocks, room * sizeof *grown);
-    if (grown == NULL) return SQLITE_NOMEM;
-    list->blocks = grown;
-    list->room = room;
-  }
+  if (!array_grow((void **)&list->blocks, &list->room, list->count + 1, sizeof *list->blocks))
+    return SQLITE_NOMEM;
   list->blocks[list->count++] = *block;
   return SQLITE_OK;
 }

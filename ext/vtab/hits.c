@@ -127,22 +127,13 @@ static int embed_text(vtab *v, sqlite3_value *value, float *query) {
   return status == BERT_OK ? SQLITE_OK : vtab_fail_bert(v, &error);
 }
 
-static int same_value(sqlite3_value *a, sqlite3_value *b) {
-  int type = sqlite3_value_type(a), size;
-  if (type != sqlite3_value_type(b) || (type != SQLITE_TEXT && type != SQLITE_BLOB)) return 0;
-  size = sqlite3_value_bytes(a);
-  const void *x = sqlite3_value_blob(a), *y = sqlite3_value_blob(b);
-  return size == sqlite3_value_bytes(b) && x != NULL && y != NULL &&
-         memcmp(x, y, (size_t)size) == 0;
-}
-
 /* Makes c->query of the right side of MATCH. In a join a cursor is asked again
 ** and again, often for the same text, which is then embedded once. */
 static int read_match(cursor *c, sqlite3_value *value) {
   vtab *v = (vtab *)c->base.pVtab;
   int type = sqlite3_value_type(value), rc;
   char what[80];
-  if (c->match != NULL && c->query != NULL && c->query_dim == v->dim && same_value(c->match, value))
+  if (c->match != NULL && c->query != NULL && c->query_dim == v->dim && value_same(c->match, value))
     return SQLITE_OK;
   c->is_kept = 0;
   sqlite3_value_free(c->match);
@@ -215,13 +206,8 @@ static int compare_hits(const void *a, const void *b) {
 }
 
 static int keep(cursor *c, const hit *h) {
-  if (c->kept_count == c->kept_room) {
-    size_t room = c->kept_room * 2 + 16;
-    hit *grown = sqlite3_realloc64(c->kept, room * sizeof *grown);
-    if (grown == NULL) return SQLITE_NOMEM;
-    c->kept = grown;
-    c->kept_room = room;
-  }
+  if (!array_grow((void **)&c->kept, &c->kept_room, c->kept_count + 1, sizeof *c->kept))
+    return SQLITE_NOMEM;
   c->kept[c->kept_count++] = *h;
   return SQLITE_OK;
 }

@@ -60,13 +60,8 @@ static int comes_before(const hit *a, const hit *b) {
 }
 
 static int heap_push(nearest *n, const hit *h) {
-  if (n->heap_count == n->heap_room) {
-    size_t room = n->heap_room * 2 + 64;
-    hit *grown = sqlite3_realloc64(n->heap, room * sizeof *grown);
-    if (grown == NULL) return SQLITE_NOMEM;
-    n->heap = grown;
-    n->heap_room = room;
-  }
+  if (!array_grow((void **)&n->heap, &n->heap_room, n->heap_count + 1, sizeof *n->heap))
+    return SQLITE_NOMEM;
   size_t at = n->heap_count++;
   while (at > 0 && comes_before(h, &n->heap[(at - 1) / 2])) {
     n->heap[at] = n->heap[(at - 1) / 2];

@@ -13,13 +13,7 @@ void rowset_clear(rowset *s) {
 }
 
 int rowset_add(rowset *s, sqlite3_int64 row) {
-  if (s->count == s->room) {
-    size_t room = s->room + s->room / 2 + 64;
-    sqlite3_int64 *rows = sqlite3_realloc64(s->rows, room * sizeof *rows);
-    if (rows == NULL) return SQLITE_NOMEM;
-    s->rows = rows;
-    s->room = room;
-  }
+  if (!array_grow((void **)&s->rows, &s->room, s->count + 1, sizeof *s->rows)) return SQLITE_NOMEM;
   s->rows[s->count++] = row;
   return SQLITE_OK;
 }

@@ -171,13 +171,7 @@ void joined_text_free(joined_text *t) {
 
 /* Appends bytes and a NUL behind them. */
 static int append(joined_text *t, const char *bytes, size_t size) {
-  if (t->size + size + 1 > t->room) {
-    size_t room = t->size + size + 1 + (t->size + size) / 2;
-    char *grown = sqlite3_realloc64(t->data, room);
-    if (grown == NULL) return SQLITE_NOMEM;
-    t->data = grown;
-    t->room = room;
-  }
+  if (!array_grow((void **)&t->data, &t->room, t->size + size + 1, 1)) return SQLITE_NOMEM;
   if (size > 0) memcpy(t->data + t->size, bytes, size);
   t->size += size;
   t->data[t->size] = 0;

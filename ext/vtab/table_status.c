@@ -94,13 +94,7 @@ static int status_of(vtab *v, status_row *r, int count_pending) {
 /* ---- All tables -------------------------------------------------------- */
 
 static status_row *add_row(status_cursor *k) {
-  if (k->count == k->room) {
-    size_t room = k->room + k->room / 2 + 8;
-    status_row *grown = sqlite3_realloc64(k->rows, sizeof(*grown) * room);
-    if (grown == NULL) return NULL;
-    k->rows = grown;
-    k->room = room;
-  }
+  if (!array_grow((void **)&k->rows, &k->room, k->count + 1, sizeof *k->rows)) return NULL;
   memset(&k->rows[k->count], 0, sizeof k->rows[0]);
   return &k->rows[k->count++];
 }

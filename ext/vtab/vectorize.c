@@ -63,17 +63,6 @@ void vectorize_free(vectorizer *z) {
   sqlite3_free(z);
 }
 
-/* Room for `count` elements of `size` bytes, growing by half. 0 without memory. */
-static int make_room(void **array, size_t *room, size_t count, size_t size) {
-  if (count <= *room) return 1;
-  size_t more = count + count / 2 + 8;
-  void *grown = sqlite3_realloc64(*array, more * size);
-  if (grown == NULL) return 0;
-  *array = grown;
-  *room = more;
-  return 1;
-}
-
 /* ---- Rows are put together ---------------------------------------------- */
 
 static int store_first(vectorizer *z) {
@@ -90,8 +79,8 @@ static int store_first(vectorizer *z) {
 /* One more vector for the first row. */
 static int add_vector(vectorizer *z, const piece *p, const embed_row *e) {
   size_t at = z->vector_count, dim = (size_t)z->v->dim;
-  if (!make_room((void **)&z->vectors, &z->vector_room, at + 1, sizeof *z->vectors) ||
-      !make_room((void **)&z->numbers, &z->number_room, (at + 1) * dim, sizeof *z->numbers))
+  if (!array_grow((void **)&z->vectors, &z->vector_room, at + 1, sizeof *z->vectors) ||
+      !array_grow((void **)&z->numbers, &z->number_room, (at + 1) * dim, sizeof *z->numbers))
     return SQLITE_NOMEM;
   memcpy(z->numbers + at * dim, e->vector, dim * sizeof *z->numbers);
   z->vectors[at] = (new_vector){.start = (sqlite3_int64)p->start,
@@ -163,7 +152,7 @@ static int start(vectorizer *z) {
 static int add_piece(vectorizer *z, const joined_text *text, size_t from, size_t to) {
   bert_error error = {BERT_OK, ""};
   bert_text bytes = {to > from ? text->data + from : "", to - from};
-  if (!make_room((void **)&z->pieces, &z->piece_room, z->piece_count + 1, sizeof *z->pieces))
+  if (!array_grow((void **)&z->pieces, &z->piece_room, z->piece_count + 1, sizeof *z->pieces))
     return SQLITE_NOMEM;
   if (embed_batch_add(z->batch, NULL, &bytes, &error) != BERT_OK)
     return vtab_fail_bert(z->v, &error);
@@ -172,7 +161,7 @@ static int add_piece(vectorizer *z, const joined_text *text, size_t from, size_t
 }
 
 static int add_row(vectorizer *z, sqlite3_int64 row, const unsigned char *hash, size_t pieces) {
-  if (!make_room((void **)&z->rows, &z->row_room, z->row_count + 1, sizeof *z->rows))
+  if (!array_grow((void **)&z->rows, &z->row_room, z->row_count + 1, sizeof *z->rows))
     return SQLITE_NOMEM;
   waiting_row *r = &z->rows[z->row_count++];
   r->row = row;

@@ -24,27 +24,6 @@ static int is_null(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_NULL;
 }
 
-/* ---- Values ------------------------------------------------------------- */
-
-static int same_bytes(sqlite3_value *a, sqlite3_value *b) {
-  int size = sqlite3_value_bytes(a); /* first: it may change the encoding */
-  if (size != sqlite3_value_bytes(b)) return 0;
-  const void *x = sqlite3_value_blob(a), *y = sqlite3_value_blob(b);
-  return size == 0 || (x != NULL && y != NULL && memcmp(x, y, (size_t)size) == 0);
-}
-
-/* 1 when two values are the same, type included. */
-static int same_value(sqlite3_value *a, sqlite3_value *b) {
-  int type = sqlite3_value_type(a);
-  if (type != sqlite3_value_type(b)) return 0;
-  switch (type) {
-  case SQLITE_NULL: return 1;
-  case SQLITE_INTEGER: return sqlite3_value_int64(a) == sqlite3_value_int64(b);
-  case SQLITE_FLOAT: return sqlite3_value_double(a) == sqlite3_value_double(b);
-  default: return same_bytes(a, b);
-  }
-}
-
 /* ---- Hidden columns ----------------------------------------------------- */
 
 static int refuse_hidden(vtab *v, int hidden) {
@@ -199,7 +178,7 @@ static int bind_update(vtab *v, sqlite3_stmt *s, sqlite3_stmt *before, sqlite3_v
     sqlite3_value *old = sqlite3_column_value(before, i + 1), *value = argv[FIRST_COLUMN + i];
     if (sqlite3_value_nochange(value)) value = old;
     if (!v->declared.columns[i].unindexed) {
-      c->text_changed |= value != old && !same_value(value, old);
+      c->text_changed |= value != old && !value_same(value, old);
       c->has_text |= !is_null(value);
     }
     rc = sqlite3_bind_value(s, i + 2, value);
