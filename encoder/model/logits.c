@@ -51,15 +51,6 @@ static const char *task_names(const bert_model *m) {
 
 /* ---- The mask token -------------------------------------------------------- */
 
-static int32_t find_token(const bert_model *m, const char *text) {
-  size_t size = strlen(text);
-  for (int32_t id = 0; id < tokenizer_vocab_size(m->tokenizer); id++) {
-    bert_text t = tokenizer_token(m->tokenizer, id);
-    if (t.size == size && memcmp(t.data, text, size) == 0) return id;
-  }
-  return -1;
-}
-
 /* mask_token of a file, a string or an added token with its content; -1 when the file
 ** or the token is not there. */
 static bert_status mask_of_file(const bert_model *m, const char *name, int32_t *id,
@@ -70,7 +61,8 @@ static bert_status mask_of_file(const bert_model *m, const char *name, int32_t *
   if (status != BERT_OK || document == NULL) return status;
   const json_value *v = json_get(json_root(document), "mask_token");
   if (v != NULL && v->type == JSON_OBJECT) v = json_get(v, "content");
-  if (v != NULL && v->type == JSON_STRING) *id = find_token(m, v->string);
+  if (v != NULL && v->type == JSON_STRING)
+    *id = tokenizer_find(m->tokenizer, (bert_text){v->string, v->size});
   json_free(document);
   return status;
 }
@@ -84,7 +76,7 @@ static bert_status find_mask(bert_model *m, bert_error *error) {
     if (status != BERT_OK) return status;
   }
   for (size_t i = 0; i < sizeof usual / sizeof *usual && m->mask_token < 0; i++)
-    m->mask_token = find_token(m, usual[i]);
+    m->mask_token = tokenizer_find(m->tokenizer, (bert_text){usual[i], strlen(usual[i])});
   return BERT_OK;
 }
 

@@ -136,6 +136,11 @@ static uint32_t *find_slot(const added_tokens *a, bert_text content) {
   }
 }
 
+int32_t added_find(const added_tokens *a, bert_text content) {
+  uint32_t number = a->index_slots > 0 ? *find_slot(a, content) : 0;
+  return number > 0 ? a->tokens[number - 1].id : -1;
+}
+
 /* Makes room in the index for one more; 0 when out of memory. */
 static int grow_index(added_tokens *a) {
   uint32_t slots = a->index_slots == 0 ? 64 : a->index_slots * 2, *index;

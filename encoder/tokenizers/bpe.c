@@ -41,9 +41,7 @@ bert_status bpe_close(bpe *m, const vocabulary *v, bert_error *error) {
   m->whole = memory_zero(m->ids);
   if (m->whole == NULL) return error_nomem(error, "reading the merges");
   models_find_bytes(v, m->bytes);
-  m->continuation = v->trie.root;
-  for (size_t i = 0; i < m->prefix.size && m->continuation != TRIE_NONE; i++)
-    m->continuation = trie_step(&v->trie, m->continuation, (unsigned char)m->prefix.data[i]);
+  m->continuation = trie_walk(&v->trie, v->trie.root, m->prefix);
   for (uint32_t c = 0; c < BPE_DIRECT; c++) {
     char bytes[4];
     m->direct[c] = vocabulary_id(v, (bert_text){bytes, unicode_put(c, bytes)});
@@ -105,10 +103,8 @@ static int add_symbol(bpe_work *work, int32_t id, size_t size) {
 static int32_t find_symbol(const bpe *m, const trie *t, const char *text, size_t size, int first,
                            int last) {
   uint32_t node = first ? t->root : m->continuation;
-  for (size_t i = 0; i < size && node != TRIE_NONE; i++)
-    node = trie_step(t, node, (unsigned char)text[i]);
-  for (size_t i = 0; last && i < m->suffix.size && node != TRIE_NONE; i++)
-    node = trie_step(t, node, (unsigned char)m->suffix.data[i]);
+  node = trie_walk(t, node, (bert_text){text, size});
+  if (last) node = trie_walk(t, node, m->suffix);
   return node == TRIE_NONE || node == t->root ? -1 : t->slots[node].value;
 }
 

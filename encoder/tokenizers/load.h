@@ -27,6 +27,10 @@ bert_status load_model(tokenizer *t, const json_value *json, bert_error *error);
 bert_status load_vocabulary(vocabulary *v, const json_value *json, bert_error *error);
 bert_status load_merge(tokenizer *t, bert_text left, bert_text right, uint32_t rank,
                        bert_error *error);
+/* The sides of "a b"; 0 when it is not two strings and a space between. */
+int load_split_merge(bert_text line, bert_text *left, bert_text *right);
+/* A line that says by which release merges were written, and is none. */
+int load_is_version(bert_text line);
 bert_status load_bpe_unknown(tokenizer *t, bert_text unknown, bert_error *error);
 
 /* loadjson.c: the members of a BertNormalizer as NORMALIZER_… */

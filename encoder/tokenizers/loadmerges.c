@@ -9,25 +9,17 @@
 
 enum { MERGES_MAX_BYTES = 256 << 20 };
 
-static int is_version(const char *line, size_t size) {
-  return size >= 8 && memcmp(line, "#version", 8) == 0;
-}
-
 static size_t count_lines(const char *text, size_t size) {
   size_t lines = 1;
   for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
   return lines;
 }
 
-/* One line: two strings and a space between. */
-static bert_status add_line(tokenizer *t, const char *line, size_t size, uint32_t rank,
-                            bert_error *error) {
-  const char *space = memchr(line, ' ', size);
-  size_t left = space == NULL ? size : (size_t)(space - line);
-  if (space == NULL || memchr(space + 1, ' ', size - left - 1) != NULL)
+static bert_status add_line(tokenizer *t, bert_text line, uint32_t rank, bert_error *error) {
+  bert_text left, right;
+  if (!load_split_merge(line, &left, &right))
     return error_set(error, BERT_INVALID, "it is not two strings and a space");
-  return load_merge(t, (bert_text){line, left}, (bert_text){space + 1, size - left - 1}, rank,
-                    error);
+  return load_merge(t, left, right, rank, error);
 }
 
 static bert_status read_merges(tokenizer *t, const char *text, size_t size, bert_error *error) {
@@ -39,8 +31,8 @@ static bert_status read_merges(tokenizer *t, const char *text, size_t size, bert
     size_t length = end == NULL ? size - at : (size_t)(end - line);
     at += length + 1;
     if (length > 0 && line[length - 1] == '\r') length--;
-    if (is_version(line, length) || (length == 0 && at >= size)) continue;
-    if (add_line(t, line, length, rank++, error) != BERT_OK)
+    if (load_is_version((bert_text){line, length}) || (length == 0 && at >= size)) continue;
+    if (add_line(t, (bert_text){line, length}, rank++, error) != BERT_OK)
       return error_prefix(error, "line %lld", number);
   }
   return status;

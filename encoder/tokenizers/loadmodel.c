@@ -19,7 +19,6 @@ bert_status load_vocabulary(vocabulary *v, const json_value *json, bert_error *e
 
 static bert_status load_wordpiece(tokenizer *t, const json_value *json, bert_error *error) {
   const json_value *unknown, *prefix, *limit, *strings;
-  uint32_t node;
   bert_status status = load_required(json, "unk_token", JSON_STRING, &unknown, error);
   if (status == BERT_OK)
     status = load_required(json, "continuing_subword_prefix", JSON_STRING, &prefix, error);
@@ -42,10 +41,8 @@ static bert_status load_wordpiece(tokenizer *t, const json_value *json, bert_err
   if (t->wordpiece.unknown < 0)
     return error_set(error, BERT_INVALID, "the unknown token \"%.60s\" is not in the vocabulary",
                      unknown->string);
-  node = t->vocabulary.trie.root;
-  for (size_t i = 0; i < prefix->size && node != TRIE_NONE; i++)
-    node = trie_step(&t->vocabulary.trie, node, (unsigned char)prefix->string[i]);
-  t->wordpiece.continuation = node;
+  t->wordpiece.continuation = trie_walk(&t->vocabulary.trie, t->vocabulary.trie.root,
+                                        (bert_text){prefix->string, prefix->size});
   return BERT_OK;
 }
 
@@ -83,10 +80,23 @@ static bert_status load_bpe_options(bpe *m, const json_value *json, bert_error *
   return status;
 }
 
+int load_is_version(bert_text line) {
+  static const char mark[] = "#version";
+  size_t size = sizeof mark - 1;
+  return line.size >= size && memcmp(line.data, mark, size) == 0;
+}
+
+int load_split_merge(bert_text line, bert_text *left, bert_text *right) {
+  const char *space = line.size > 0 ? memchr(line.data, ' ', line.size) : NULL;
+  if (space == NULL) return 0;
+  *left = (bert_text){line.data, (size_t)(space - line.data)};
+  *right = (bert_text){space + 1, line.size - left->size - 1};
+  return memchr(right->data, ' ', right->size) == NULL;
+}
+
 /* The two sides of a merge: ["a", "b"], or "a b". */
 static bert_status merge_sides(const json_value *json, bert_text *left, bert_text *right,
                                bert_error *error) {
-  const char *space;
   if (json->type == JSON_ARRAY && json->size == 2 && json->first->type == JSON_STRING &&
       json->first->next->type == JSON_STRING) {
     *left = (bert_text){json->first->string, json->first->size};
@@ -95,13 +105,9 @@ static bert_status merge_sides(const json_value *json, bert_text *left, bert_tex
   }
   if (json->type != JSON_STRING)
     return error_set(error, BERT_INVALID, "a merge is neither a pair of strings nor a string");
-  space = memchr(json->string, ' ', json->size);
-  if (space == NULL || memchr(space + 1, ' ', json->size - (size_t)(space + 1 - json->string)))
-    return error_set(error, BERT_INVALID, "the merge \"%.60s\" is not two strings and a space",
-                     json->string);
-  *left = (bert_text){json->string, (size_t)(space - json->string)};
-  *right = (bert_text){space + 1, json->size - left->size - 1};
-  return BERT_OK;
+  if (load_split_merge((bert_text){json->string, json->size}, left, right)) return BERT_OK;
+  return error_set(error, BERT_INVALID, "the merge \"%.60s\" is not two strings and a space",
+                   json->string);
 }
 
 /* For an error: a text that need not end with NUL. */
@@ -123,10 +129,8 @@ bert_status load_merge(tokenizer *t, bert_text left, bert_text right, uint32_t r
     return error_set(error, BERT_INVALID, "a merge names \"%s\", which is not in the vocabulary",
                      quote(a < 0 ? left : right).text);
   if (right.size >= prefix) {
-    for (size_t i = 0; i < left.size && node != TRIE_NONE; i++)
-      node = trie_step(&v->trie, node, (unsigned char)left.data[i]);
-    for (size_t i = prefix; i < right.size && node != TRIE_NONE; i++)
-      node = trie_step(&v->trie, node, (unsigned char)right.data[i]);
+    node = trie_walk(&v->trie, node, left);
+    node = trie_walk(&v->trie, node, (bert_text){right.data + prefix, right.size - prefix});
     if (node != TRIE_NONE && node != v->trie.root) merged = v->trie.slots[node].value;
   }
   if (merged < 0)
@@ -142,7 +146,7 @@ static bert_status load_merges(tokenizer *t, const json_value *list, bert_error 
   bert_status status = bpe_allocate(&t->bpe, list->size, error);
   for (const json_value *i = list->first; i != NULL && status == BERT_OK; i = i->next) {
     bert_text left, right;
-    if (i->type == JSON_STRING && i->size >= 8 && memcmp(i->string, "#version", 8) == 0) continue;
+    if (i->type == JSON_STRING && load_is_version((bert_text){i->string, i->size})) continue;
     status = merge_sides(i, &left, &right, error);
     if (status == BERT_OK) status = load_merge(t, left, right, rank++, error);
   }

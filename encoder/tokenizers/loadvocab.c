@@ -135,7 +135,6 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   char *text = NULL;
   size_t size = 0;
   json_document *config = NULL;
-  uint32_t node;
   unsigned char digest[DIGEST_BYTES];
   bert_status status = file_read(directory, "vocab.txt", VOCAB_MAX_BYTES, 1, &text, &size, error);
   if (status != BERT_OK) return status;
@@ -151,9 +150,8 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   t->model = MODEL_WORDPIECE;
   t->pretokenizer = PRETOKENIZER_BERT;
   t->wordpiece.max_chars = 100;
-  node = trie_step(&t->vocabulary.trie, t->vocabulary.trie.root, '#');
   t->wordpiece.continuation =
-      node == TRIE_NONE ? TRIE_NONE : trie_step(&t->vocabulary.trie, node, '#');
+      trie_walk(&t->vocabulary.trie, t->vocabulary.trie.root, (bert_text){"##", 2});
   status = load_json_file(t, directory, "tokenizer_config.json", &config, error);
   if (status != BERT_OK) return status;
   status = read_config(t, directory, config == NULL ? NULL : json_root(config), steps, error);

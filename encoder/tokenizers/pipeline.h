@@ -56,6 +56,13 @@ static inline uint32_t trie_step(const trie *t, uint32_t node, unsigned char byt
   }
 }
 
+/* The node reached from `node` by a text, or TRIE_NONE, which leads nowhere. */
+static inline uint32_t trie_walk(const trie *t, uint32_t node, bert_text text) {
+  for (size_t i = 0; i < text.size && node != TRIE_NONE; i++)
+    node = trie_step(t, node, (unsigned char)text.data[i]);
+  return node;
+}
+
 /* ---- vocabulary.c ------------------------------------------------------ */
 
 enum { VOCABULARY_MAX_ID = 9999999 };
@@ -115,6 +122,7 @@ typedef struct added_tokens {
 /* Adds a token as tokenizer.json or tokenizer_config.json describes it; `id`
 ** is -1 where the file gives none. The id is that of the vocabulary, or the
 ** next free one. Empty tokens are left out. */
+int32_t added_find(const added_tokens *a, bert_text content); /* its id; -1: not there */
 bert_status added_add(added_tokens *a, const vocabulary *v, const added_token *added, int64_t id,
                       bert_error *error);
 

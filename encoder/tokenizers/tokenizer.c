@@ -148,6 +148,11 @@ bert_text tokenizer_token(const tokenizer *t, int32_t id) {
   return text;
 }
 
+int32_t tokenizer_find(const tokenizer *t, bert_text text) {
+  int32_t id = vocabulary_id(&t->vocabulary, text);
+  return id >= 0 ? id : added_find(&t->added, text);
+}
+
 /* ---- One segment --------------------------------------------------------------- */
 
 /* Scratch memory of one call. */

@@ -33,6 +33,9 @@ int tokenizer_special_count(const tokenizer *t, int pair); /* added by the post-
 int tokenizer_segments(const tokenizer *t);                /* highest type id + 1 */
 bert_text tokenizer_token(const tokenizer *t, int32_t id);
 
+/* The id of that string of the vocabulary, or of the added token; -1: none. */
+int32_t tokenizer_find(const tokenizer *t, bert_text text);
+
 /* A digest of the files that the tokenizer was made from, as they were then. */
 void tokenizer_digest(const tokenizer *t, unsigned char out[DIGEST_BYTES]);
 

@@ -103,9 +103,7 @@ void vocabulary_free(vocabulary *v) {
 }
 
 int32_t vocabulary_id(const vocabulary *v, bert_text text) {
-  uint32_t node = v->trie.root;
-  for (size_t i = 0; i < text.size && node != TRIE_NONE; i++)
-    node = trie_step(&v->trie, node, (unsigned char)text.data[i]);
+  uint32_t node = trie_walk(&v->trie, v->trie.root, text);
   return node == TRIE_NONE || text.size == 0 ? -1 : v->trie.slots[node].value;
 }
 
