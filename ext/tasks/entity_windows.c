@@ -12,6 +12,10 @@
 
 #include <string.h>
 
+/* Tokens whose logits are computed together: whole tiles for the kernels, and no
+** memory that grows with the window. */
+enum { AT_ONCE = 64 };
+
 /* Windows over the tokens of a text, and the one that is run. */
 typedef struct windows {
   const tokenized *source;
@@ -19,7 +23,7 @@ typedef struct windows {
   size_t first, count; /* the text's own among all tokens */
   size_t room;         /* tokens of the text in a window */
   bert_tokens tokens;  /* of the window, special ones included */
-  float *row;          /* [head->width] */
+  float *logits;       /* [AT_ONCE, head->width] */
 } windows;
 
 /* ---- One window ----------------------------------------------------------------- */
@@ -32,13 +36,13 @@ static int windows_allocate(windows *w, size_t limit) {
   w->tokens.types = w->tokens.ids + limit;
   w->tokens.used = (uint8_t *)(w->tokens.types + limit);
   memset(w->tokens.used, 1, limit);
-  w->row = sqlite3_malloc64(sizeof *w->row * (sqlite3_uint64)w->head->width);
-  return w->row != NULL;
+  w->logits = sqlite3_malloc64(sizeof *w->logits * AT_ONCE * (sqlite3_uint64)w->head->width);
+  return w->logits != NULL;
 }
 
 static void windows_free(windows *w) {
   sqlite3_free(w->tokens.ids);
-  sqlite3_free(w->row);
+  sqlite3_free(w->logits);
 }
 
 /* Adds tokens [from, to) of the source to the window. */
@@ -51,18 +55,26 @@ static void add_tokens(windows *w, size_t from, size_t to) {
   t->used_count = t->count;
 }
 
-/* The best label of the window's token `which`, of equal ones the first. */
-static bert_status label_token(windows *w, const bert_pass *pass, size_t which, int32_t *label,
-                               float *score, bert_error *error) {
-  size_t width = (size_t)w->head->width, best = 0;
-  bert_status status = bert_pass_logits(pass, BERT_HEAD_ENTITIES, &which, 1, w->row, error);
-  if (status != BERT_OK) return status;
+/* The best label by logits[width], of equal ones the first; makes scores of them. */
+static void label_token(float *logits, size_t width, int32_t *label, float *score) {
+  size_t best = 0;
   for (size_t i = 1; i < width; i++)
-    if (w->row[i] > w->row[best]) best = i;
-  bert_scores(BERT_SCORE_SOFTMAX, w->row, width, w->row);
+    if (logits[i] > logits[best]) best = i;
+  bert_scores(BERT_SCORE_SOFTMAX, logits, width, logits);
   *label = (int32_t)best;
-  *score = w->row[best];
-  return BERT_OK;
+  *score = logits[best];
+}
+
+/* Labels `count` of the text's tokens from `from` on, at most AT_ONCE, in the window
+** that begins with `start`. */
+static bert_status label_some(windows *w, const bert_pass *pass, size_t start, size_t from,
+                              size_t count, token_labels *out, bert_error *error) {
+  size_t which[AT_ONCE], width = (size_t)w->head->width;
+  for (size_t i = 0; i < count; i++) which[i] = w->first + from + i - start;
+  bert_status status = bert_pass_logits(pass, BERT_HEAD_ENTITIES, which, count, w->logits, error);
+  for (size_t i = 0; i < count && status == BERT_OK; i++)
+    label_token(w->logits + i * width, width, &out->labels[from + i], &out->scores[from + i]);
+  return status;
 }
 
 /* Runs the window of the text's tokens [start, stop), and labels [from, to). */
@@ -74,8 +86,8 @@ static bert_status run_window(windows *w, size_t start, size_t stop, size_t from
   add_tokens(w, w->first + start, w->first + stop);
   add_tokens(w, w->first + w->count, w->source->tokens->count);
   bert_status status = bert_run(w->source->model->encoder, &w->tokens, 0, &pass, error);
-  for (size_t i = from; i < to && status == BERT_OK; i++)
-    status = label_token(w, pass, w->first + i - start, &out->labels[i], &out->scores[i], error);
+  for (size_t i = from; i < to && status == BERT_OK; i += AT_ONCE)
+    status = label_some(w, pass, start, i, to - i < AT_ONCE ? to - i : AT_ONCE, out, error);
   bert_pass_free(pass);
   return status;
 }
