@@ -240,6 +240,12 @@ static bert_status finish_modernbert(const json_value *root, model_config *c, be
   return status;
 }
 
+/* Types may be none at all: then there is no table, and every token is of type 0. */
+static void optional_types(model_config *c) {
+  c->type_rows = c->types;
+  if (c->types == 0) c->types = 1;
+}
+
 /* ---- Nomic BERT ----------------------------------------------------------- */
 
 /* The keys of the original files, written for a model class of their own. */
@@ -322,31 +328,27 @@ static bert_status read_nomic_sizes(const json_value *root, model_config *c, ber
 }
 
 static bert_status finish_nomic(const json_value *root, model_config *c, bert_error *error) {
-  c->type_rows = c->types;
+  optional_types(c);
   bert_status status = refuse_nomic(root, error);
   if (status == BERT_OK) status = read_nomic_sizes(root, c, error);
   if (status == BERT_OK) status = read_nomic_gate(root, c, error);
   if (status == BERT_OK) status = read_nomic_biases(root, c, error);
   if (status == BERT_OK) status = read_rope(root, 1000, ROPE_DYNAMIC, c, error);
-  if (status == BERT_OK) status = read_nomic_rope(root, c, error);
-  if (c->types == 0) c->types = 1;
-  return status;
+  return status == BERT_OK ? read_nomic_rope(root, c, error) : status;
 }
 
 /* ---- GTE ------------------------------------------------------------------ */
 
 static bert_status finish_gte(const json_value *root, model_config *c, bert_error *error) {
-  c->type_rows = c->types;
+  optional_types(c);
   c->up_bias = 0;
-  if (c->types == 0) c->types = 1;
   return read_rope(root, 160000, ROPE_DYNAMIC, c, error);
 }
 
 /* "new", the name under which the model was first published, with its own code. */
 static bert_status finish_new(const json_value *root, model_config *c, bert_error *error) {
-  c->type_rows = c->types;
+  optional_types(c);
   c->up_bias = 0;
-  if (c->types == 0) c->types = 1;
   bert_status status = read_rope(root, 10000, ROPE_NTK, c, error);
   if (status == BERT_OK) status = config_name_is(root, "position_embedding_type", "rope", error);
   if (status == BERT_OK) status = config_name_is(root, "layer_norm_type", "layer_norm", error);
@@ -372,6 +374,13 @@ static bert_status finish_new(const json_value *root, model_config *c, bert_erro
 #define PAD(low, preset) SIZE(pad_token_id, "pad_token_id", low, 10000000, preset)
 #define BASE_SIZES LAYERS(12), HEADS(12), HIDDEN(768), INNER(3072)
 
+/* RoBERTa and those that are the same with another vocabulary. */
+#define ROBERTA(name, vocab)                                                                       \
+  {                                                                                                \
+    name, name, {"hidden_act"}, "gelu", {"layer_norm_eps"}, 1e-12,                                 \
+        {BASE_SIZES, VOCAB(vocab), POSITIONS(512), TYPES(1, 2), PAD(0, 1)}, finish_roberta         \
+  }
+
 static const config_family families[] = {
     {"bert",
      "bert",
@@ -381,30 +390,9 @@ static const config_family families[] = {
      1e-12,
      {BASE_SIZES, VOCAB(30522), POSITIONS(512), TYPES(1, 2), PAD(-1, 0)},
      finish_bert},
-    {"roberta",
-     "roberta",
-     {"hidden_act"},
-     "gelu",
-     {"layer_norm_eps"},
-     1e-12,
-     {BASE_SIZES, VOCAB(50265), POSITIONS(512), TYPES(1, 2), PAD(0, 1)},
-     finish_roberta},
-    {"xlm-roberta",
-     "xlm-roberta",
-     {"hidden_act"},
-     "gelu",
-     {"layer_norm_eps"},
-     1e-12,
-     {BASE_SIZES, VOCAB(30522), POSITIONS(512), TYPES(1, 2), PAD(0, 1)},
-     finish_roberta},
-    {"camembert",
-     "camembert",
-     {"hidden_act"},
-     "gelu",
-     {"layer_norm_eps"},
-     1e-12,
-     {BASE_SIZES, VOCAB(30522), POSITIONS(512), TYPES(1, 2), PAD(0, 1)},
-     finish_roberta},
+    ROBERTA("roberta", 50265),
+    ROBERTA("xlm-roberta", 30522),
+    ROBERTA("camembert", 30522),
     {"distilbert",
      "distilbert",
      {"activation"},

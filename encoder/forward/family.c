@@ -26,13 +26,21 @@
 #define BERT_EMBEDDINGS                                                                            \
   .word = "embeddings.word_embeddings", .position = "embeddings.position_embeddings",              \
   .type = "embeddings.token_type_embeddings", .embedding_norm = "embeddings.LayerNorm"
-#define BERT_LAYERS                                                                                \
+#define BERT_ATTENTION                                                                             \
   .layer = "encoder.layer.%d.", .query = "attention.self.query", .key = "attention.self.key",      \
   .value = "attention.self.value", .attention_output = "attention.output.dense",                   \
-  .attention_norm = "attention.output.LayerNorm", .up = "intermediate.dense",                      \
-  .down = "output.dense", .output_norm = "output.LayerNorm"
+  .attention_norm = "attention.output.LayerNorm"
+#define BERT_LAYERS                                                                                \
+  BERT_ATTENTION, .up = "intermediate.dense", .down = "output.dense",                              \
+                  .output_norm = "output.LayerNorm"
 #define PLAIN_CLASSIFIER                                                                           \
   { .out = "classifier" }
+/* Classifiers without a layer of their own: of the pooler's output, of each token. */
+#define POOLED_CLASSIFIERS                                                                         \
+  .classify = PLAIN_CLASSIFIER, .classify_pooled = 1, .entities = PLAIN_CLASSIFIER
+/* ModernBERT has one layer before whichever head it is. */
+#define MODERNBERT_HEAD(last)                                                                      \
+  { .dense = "head.dense", .activation = OF_CLASSIFIER, .norm = "head.norm", .out = (last) }
 
 static const family families[] = {
     {.names = {"bert"},
@@ -40,50 +48,34 @@ static const family families[] = {
      BERT_EMBEDDINGS,
      BERT_LAYERS,
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = BERT_FILL},
 
     {.names = {"jina-bert"},
      .prefixes = {"", "bert."},
      BERT_EMBEDDINGS,
-     .layer = "encoder.layer.%d.",
-     .query = "attention.self.query",
-     .key = "attention.self.key",
-     .value = "attention.self.value",
-     .attention_output = "attention.output.dense",
-     .attention_norm = "attention.output.LayerNorm",
+     BERT_ATTENTION,
      .up_gate = "mlp.gated_layers",
      .gate_first = 1,
      .down = "mlp.wo",
      .output_norm = "mlp.layernorm",
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = BERT_FILL},
 
     /* The same with normalized queries and keys, as its models for code have it. */
     {.names = {"jina-bert"},
      .prefixes = {"", "bert."},
      BERT_EMBEDDINGS,
-     .layer = "encoder.layer.%d.",
-     .query = "attention.self.query",
-     .key = "attention.self.key",
-     .value = "attention.self.value",
+     BERT_ATTENTION,
      .query_norm = "attention.self.layer_norm_q",
      .key_norm = "attention.self.layer_norm_k",
-     .attention_output = "attention.output.dense",
-     .attention_norm = "attention.output.LayerNorm",
      .second_norm = "layer_norm_1",
      .up_gate = "mlp.up_gated_layer",
      .down = "mlp.down_layer",
      .output_norm = "layer_norm_2",
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = BERT_FILL},
 
     {.names = {"roberta", "xlm-roberta", "camembert"},
@@ -164,9 +156,7 @@ static const family families[] = {
      .down = "ffn_output",
      .output_norm = "full_layer_layer_norm",
      .pooler = "pooler",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = {.dense = "predictions.dense",
               .activation = OF_HIDDEN_LAYERS,
               .norm = "predictions.LayerNorm",
@@ -189,18 +179,9 @@ static const family families[] = {
      .final_norm = "final_norm",
      .pre_norm = 1,
      .bare_heads = 1,
-     .classify = {.dense = "head.dense",
-                  .activation = OF_CLASSIFIER,
-                  .norm = "head.norm",
-                  .out = "classifier"},
-     .entities = {.dense = "head.dense",
-                  .activation = OF_CLASSIFIER,
-                  .norm = "head.norm",
-                  .out = "classifier"},
-     .fill = {.dense = "head.dense",
-              .activation = OF_CLASSIFIER,
-              .norm = "head.norm",
-              .out = "decoder"}},
+     .classify = MODERNBERT_HEAD("classifier"),
+     .entities = MODERNBERT_HEAD("classifier"),
+     .fill = MODERNBERT_HEAD("decoder")},
 
     {.names = {"nomic-bert"},
      .prefixes = {"", "bert.", "nomic_bert."},
@@ -216,9 +197,7 @@ static const family families[] = {
      .down = "mlp.fc2",
      .output_norm = "norm2",
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = {.dense = "cls.predictions.transform.dense",
               .activation = OF_HIDDEN_LAYERS,
               .norm = "cls.predictions.transform.layer_norm",
@@ -238,9 +217,7 @@ static const family families[] = {
      .down = "mlp.down_proj",
      .output_norm = "mlp_ln",
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER,
+     POOLED_CLASSIFIERS,
      .fill = {.dense = "lm_head.dense",
               .activation = ACTIVATION_GELU,
               .norm = "lm_head.norm",
@@ -263,9 +240,7 @@ static const family families[] = {
      .down = "mlp.down_proj",
      .output_norm = "post_mlp_layernorm",
      .pooler = "pooler.dense",
-     .classify = PLAIN_CLASSIFIER,
-     .classify_pooled = 1,
-     .entities = PLAIN_CLASSIFIER},
+     POOLED_CLASSIFIERS},
 };
 
 static int has_name(const family *f, const char *name) {
