@@ -102,6 +102,10 @@ void digest_begin(digest_stream *d);
 void digest_add(digest_stream *d, const void *bytes, size_t size);
 void digest_end(const digest_stream *d, unsigned char out[DIGEST_BYTES]);
 
+/* A digest in hexadecimal, with a NUL behind. */
+enum { DIGEST_TEXT = 2 * DIGEST_BYTES + 1 };
+void digest_text(const unsigned char digest[DIGEST_BYTES], char text[DIGEST_TEXT]);
+
 /* ---- json.c ------------------------------------------------------------ */
 
 /* A parsed document: a tree of values in few blocks. Strict RFC 8259: no

@@ -50,3 +50,12 @@ void digest_end(const digest_stream *d, unsigned char out[DIGEST_BYTES]) {
   memcpy(&state, d, sizeof state);
   write_canonical(XXH3_128bits_digest(&state), out);
 }
+
+void digest_text(const unsigned char digest[DIGEST_BYTES], char text[DIGEST_TEXT]) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < DIGEST_BYTES; i++) {
+    text[2 * i] = digits[digest[i] >> 4];
+    text[2 * i + 1] = digits[digest[i] & 15];
+  }
+  text[DIGEST_TEXT - 1] = 0;
+}

@@ -44,8 +44,8 @@ static void add_number(digest_stream *d, const char *name, int64_t number) {
 
 static void add_digest(digest_stream *d, const char *name,
                        const unsigned char digest[DIGEST_BYTES]) {
-  char text[2 * DIGEST_BYTES + 1];
-  for (int i = 0; i < DIGEST_BYTES; i++) snprintf(text + 2 * (ptrdiff_t)i, 3, "%02x", digest[i]);
+  char text[DIGEST_TEXT];
+  digest_text(digest, text);
   add_text(d, name, text);
 }
 

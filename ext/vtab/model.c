@@ -9,27 +9,21 @@
 
 #include <string.h>
 
-enum { FINGERPRINT_TEXT = 2 * 16 + 1 };
-
 /* ---- Fingerprints ------------------------------------------------------ */
 
-static void to_hex(const unsigned char bytes[16], char text[FINGERPRINT_TEXT]) {
-  for (int i = 0; i < 16; i++) sqlite3_snprintf(3, text + 2 * i, "%02x", bytes[i]);
-}
-
 /* Of the model and of what the table asks of it. */
-static int fingerprint(vtab *v, const loaded_model *m, char text[FINGERPRINT_TEXT]) {
-  unsigned char bytes[16];
+static int fingerprint(vtab *v, const loaded_model *m, char text[DIGEST_TEXT]) {
+  unsigned char bytes[DIGEST_BYTES];
   bert_error error = {BERT_OK, ""};
   if (bert_fingerprint(m->model, bytes, &error) != BERT_OK) return vtab_fail_bert(v, &error);
-  to_hex(bytes, text);
+  digest_text(bytes, text);
   const declaration *d = &v->declared;
   char *all =
       sqlite3_mprintf("%s %d %d %d %d %d%Q %d%Q", text, d->dims, d->max_tokens, d->chunk_tokens,
                       d->overlap, d->kind != NULL, d->kind, d->prompt != NULL, d->prompt);
   if (all == NULL) return SQLITE_NOMEM;
   digest_bytes(all, strlen(all), bytes);
-  to_hex(bytes, text);
+  digest_text(bytes, text);
   sqlite3_free(all);
   return SQLITE_OK;
 }
@@ -53,7 +47,7 @@ static void table_options_for(const vtab *v, int query, bert_embed_options *how)
 
 /* 1 in *same when `m` makes the vectors that `recorded` names. */
 static int compare(vtab *v, const loaded_model *m, const char *recorded, int *same) {
-  char text[FINGERPRINT_TEXT];
+  char text[DIGEST_TEXT];
   int rc = fingerprint(v, m, text);
   *same = rc == SQLITE_OK && strcmp(text, recorded) == 0;
   return rc;
@@ -168,7 +162,7 @@ static int check_options(vtab *v, int *dim) {
 
 int model_record(vtab *v) {
   bert_error error = {BERT_OK, ""};
-  char text[FINGERPRINT_TEXT];
+  char text[DIGEST_TEXT];
   int dim = 0;
   v->model = NULL;
   if (registry_find(v->connection, v->declared.model, &v->model, &error) != BERT_OK)
