@@ -16,54 +16,14 @@
 #include <cmocka.h>
 
 #include "dice.h"
+#include "failing_memory.h"
 #include "sqldb.h"
 
 #define MODEL "models/all-MiniLM-L6-v2"
 
-/* ---- An allocator that fails ------------------------------------------------- */
-
-static sqlite3_mem_methods real;
-static long countdown; /* 0: never fails; 1: the next request does */
-static int persistent; /* 1: and all after it */
-static long failures;
-static long blocks; /* given out and not yet returned */
-
-static int fails(void) {
-  if (countdown == 0) return 0;
-  if (countdown > 1) {
-    countdown--;
-    return 0;
-  }
-  if (!persistent) countdown = 0;
-  failures++;
-  return 1;
-}
-
-static void *counted_malloc(int bytes) {
-  void *block = fails() ? NULL : real.xMalloc(bytes);
-  if (block != NULL) __atomic_add_fetch(&blocks, 1, __ATOMIC_RELAXED);
-  return block;
-}
-
-static void counted_free(void *block) {
-  if (block != NULL) __atomic_sub_fetch(&blocks, 1, __ATOMIC_RELAXED);
-  real.xFree(block);
-}
-
-static void *counted_realloc(void *block, int bytes) {
-  return fails() ? NULL : real.xRealloc(block, bytes);
-}
-
 static int install(void **state) {
-  (void)state;
-  sqlite3_mem_methods counted;
   setenv("BERTSQL_MODEL", MODEL, 1);
-  sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real);
-  counted = real;
-  counted.xMalloc = counted_malloc;
-  counted.xFree = counted_free;
-  counted.xRealloc = counted_realloc;
-  return sqlite3_config(SQLITE_CONFIG_MALLOC, &counted) != SQLITE_OK;
+  return failing_memory_install(state);
 }
 
 /* ---- The sweep ----------------------------------------------------------------- */
@@ -73,14 +33,14 @@ typedef struct sweep {
   const char *after; /* runs without faults after each failing run */
 } sweep;
 
-/* Runs sql with allocation k failing; 1 when it got through without a fault. */
-static int run_with_fault(sqlite3 *db, const sweep *s, long k) {
+/* Runs sql with allocation k failing, and all after it if `persistent`; 1 when it got
+** through without a fault. */
+static int run_with_fault(sqlite3 *db, const sweep *s, long k, int persistent) {
   sqlite3_stmt *statement = NULL;
-  failures = 0;
-  countdown = k;
+  failing_memory_begin(k, persistent);
   int rc = sqlite3_prepare_v2(db, s->sql, -1, &statement, NULL);
   while (rc == SQLITE_OK || rc == SQLITE_ROW) rc = sqlite3_step(statement);
-  countdown = 0;
+  long failures = failing_memory_end(NULL);
   if (rc == SQLITE_DONE) rc = SQLITE_OK;
   if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_NOMEM)
     fail_msg("%s\n  with allocation %ld failing: %d, %s", s->sql, k, rc, sqlite3_errmsg(db));
@@ -96,8 +56,8 @@ static void sweep_statement(sqlite3 *db, const sweep *s) {
   char *expected = sqldb_answer(db, s->sql, NULL);
   assert_non_null(expected);
   if (s->after != NULL) assert_runs(db, s->after);
-  for (persistent = 0; persistent <= 1; persistent++) {
-    for (long k = 1 + persistent * step / 9; !run_with_fault(db, s, k); k += step)
+  for (int persistent = 0; persistent <= 1; persistent++) {
+    for (long k = 1 + persistent * step / 9; !run_with_fault(db, s, k, persistent); k += step)
       if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
     if (s->after != NULL) sqlite3_free(sqldb_answer(db, s->after, NULL));
     assert_answer(db, s->sql, expected);
@@ -135,12 +95,12 @@ static void every_allocation_of_a_function_may_fail(void **state) {
        "\"causal\":true,\"scale\":2}')",
        NULL},
       {"SELECT self_attention('[[1,2],[3,4]]'), positional_encoding(3, 3)", NULL}};
-  long before = blocks;
+  long before = failing_memory_blocks();
   sqlite3 *db = sqldb_open(NULL);
   assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
   for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) sweep_statement(db, &sweeps[i]);
   sqldb_close(db);
-  assert_int_equal(blocks, before);
+  assert_int_equal(failing_memory_blocks(), before);
 }
 
 /* Errors, too, are made without memory: the answer is the error or NOMEM. */
@@ -160,23 +120,22 @@ static void every_allocation_of_an_error_may_fail(void **state) {
                                            "SELECT self_attention('[[1],[1,2]]')",
                                            "SELECT self_attention('[[1]]', '{\"mask\":[[0]]}')",
                                            "SELECT positional_encoding(0, 1)"};
-  long before = blocks;
+  long before = failing_memory_blocks();
   sqlite3 *db = sqldb_open(NULL);
   assert_runs(db, "SELECT bert_load('" MODEL "', 'm')");
   for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
-    failures = 1;
+    long failures = 1;
     for (long k = 1; failures > 0; k++) {
       int rc;
-      failures = 0;
-      countdown = k;
+      failing_memory_begin(k, 1);
       char *answer = sqldb_answer(db, statements[i], &rc);
-      countdown = 0;
+      failures = failing_memory_end(NULL);
       assert_true(rc == SQLITE_ERROR || rc == SQLITE_NOMEM || failures > 0);
       sqlite3_free(answer);
     }
   }
   sqldb_close(db);
-  assert_int_equal(blocks, before);
+  assert_int_equal(failing_memory_blocks(), before);
 }
 
 static void every_allocation_of_loading_may_fail(void **state) {
@@ -185,28 +144,27 @@ static void every_allocation_of_loading_may_fail(void **state) {
                              "SELECT bert_unload('all-MiniLM-L6-v2')"};
   static const sweep first_use = {"SELECT length(bert_embed('x'))",
                                   "SELECT bert_unload('all-MiniLM-L6-v2')"};
-  long before = blocks;
+  long before = failing_memory_blocks();
   sqlite3 *db = sqldb_open(NULL);
   sweep_statement(db, &load);
   sweep_statement(db, &first_use);
   sqldb_close(db);
-  assert_int_equal(blocks, before);
+  assert_int_equal(failing_memory_blocks(), before);
 }
 
 /* The extension itself: a load that failed can be tried again on the same
 ** connection, and one that is closed half loaded leaves nothing. */
 static void every_allocation_of_the_extension_may_fail(void **state) {
   (void)state;
-  long before = blocks;
-  for (persistent = 0; persistent <= 1; persistent++) {
-    failures = 1;
+  long before = failing_memory_blocks();
+  for (int persistent = 0; persistent <= 1; persistent++) {
+    long failures = 1;
     for (long k = 1; failures > 0; k += dice_size(1, 25)) {
       sqlite3 *db;
       assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-      failures = 0;
-      countdown = k;
+      failing_memory_begin(k, persistent);
       int rc = sqldb_load(db, NULL, NULL);
-      countdown = 0;
+      failures = failing_memory_end(NULL);
       assert_true(rc == SQLITE_OK || failures > 0);
       if (k % 2 == 0) {
         assert_int_equal(sqldb_load(db, NULL, NULL), SQLITE_OK);
@@ -215,7 +173,7 @@ static void every_allocation_of_the_extension_may_fail(void **state) {
       sqldb_close(db);
     }
   }
-  assert_int_equal(blocks, before);
+  assert_int_equal(failing_memory_blocks(), before);
 }
 
 int main(void) {

@@ -3,7 +3,6 @@
 ** once, alone and with all that follow. The answer is then the right one or
 ** SQLITE_NOMEM, and nothing is left over.
 */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,60 +13,10 @@
 #include <cmocka.h>
 
 #include "dice.h"
+#include "failing_memory.h"
 #include "sqldb.h"
 
 #define MODEL "models/all-MiniLM-L6-v2"
-
-/* ---- An allocator that can fail ----------------------------------------- */
-
-static sqlite3_mem_methods real;
-static struct {
-  pthread_mutex_t lock;
-  long countdown; /* allocations that still succeed; -1: all */
-  int once;       /* 1: only one fails, 0: all from then on */
-  long failed;
-} fault = {PTHREAD_MUTEX_INITIALIZER, -1, 0, 0};
-
-static int fails_now(void) {
-  int fails = 0;
-  pthread_mutex_lock(&fault.lock);
-  if (fault.countdown > 0) {
-    fault.countdown--;
-  } else if (fault.countdown == 0) {
-    fails = 1;
-    fault.failed++;
-    if (fault.once) fault.countdown = -1;
-  }
-  pthread_mutex_unlock(&fault.lock);
-  return fails;
-}
-
-static void *fault_malloc(int size) {
-  return fails_now() ? NULL : real.xMalloc(size);
-}
-
-static void *fault_realloc(void *block, int size) {
-  return fails_now() ? NULL : real.xRealloc(block, size);
-}
-
-static void fault_arm(long countdown, int once) {
-  pthread_mutex_lock(&fault.lock);
-  fault.countdown = countdown;
-  fault.once = once;
-  fault.failed = 0;
-  pthread_mutex_unlock(&fault.lock);
-}
-
-static int install_allocator(void **state) {
-  sqlite3_mem_methods wrapped;
-  if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real) != SQLITE_OK) return -1;
-  wrapped = real;
-  wrapped.xMalloc = fault_malloc;
-  wrapped.xRealloc = fault_realloc;
-  /* Lookaside memory would hide allocations from the wrapper. */
-  sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
-  return sqlite3_config(SQLITE_CONFIG_MALLOC, &wrapped) == SQLITE_OK ? 0 : -1;
-}
 
 /* ---- The sweep ----------------------------------------------------------- */
 
@@ -106,22 +55,21 @@ static void reload(sqlite3 *db) {
 /* Runs `sql` with each of its allocations failing in turn (some under valgrind),
 ** until none is left to fail. The outcome is the right result or SQLITE_NOMEM,
 ** never another. */
-static void sweep(const char *sql, int once) {
+static void sweep(const char *sql, int persistent) {
   sqlite3 *db = open_model();
   sqlite3 *keeper = open_model(); /* keeps the model mapped */
   uint64_t expected, found;
   int clean = digest_of(db, sql, &expected); /* an error may be what it tests */
   sqlite3_int64 before;
-  long step = dice_size(1, 97), k = once * (step / 9), failed;
+  long step = dice_size(1, 97), k = 1 + !persistent * (step / 9), failed;
   assert_true(clean == SQLITE_DONE || clean == SQLITE_ERROR);
   reload(db);
   before = sqlite3_memory_used();
   do {
     int rc;
-    fault_arm(k, once);
+    failing_memory_begin(k, persistent);
     rc = digest_of(db, sql, &found);
-    failed = fault.failed;
-    fault_arm(-1, 0);
+    failed = failing_memory_end(NULL);
     if (rc != SQLITE_NOMEM && rc != clean)
       fail_msg("%s, allocation %ld: result %d, %s", sql, k, rc, sqlite3_errmsg(db));
     if (rc == SQLITE_DONE && found != expected)
@@ -131,7 +79,7 @@ static void sweep(const char *sql, int once) {
       fail_msg("%s, allocation %ld: %lld bytes left", sql, k, sqlite3_memory_used() - before);
     k += step;
   } while (failed > 0);
-  print_message("%ld allocations: %s\n", k - 1, sql);
+  print_message("%ld allocations: %s\n", k - 1 - step, sql);
   assert_int_equal(digest_of(db, sql, &found), clean);
   assert_true(found == expected);
   assert_int_equal(sqlite3_close(db), SQLITE_OK);
@@ -173,5 +121,5 @@ static void test_faults(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults)};
-  return cmocka_run_group_tests_name("faults in tables", tests, install_allocator, NULL);
+  return cmocka_run_group_tests_name("faults in tables", tests, failing_memory_install, NULL);
 }

@@ -16,42 +16,15 @@
 #include <cmocka.h>
 
 #include "dice.h"
+#include "failing_memory.h"
 #include "sqldb.h"
 #include "vectors.h"
 
-static sqlite3_mem_methods real;
-static long countdown; /* 0: never fails; 1: the next request does */
-static int persistent; /* 1: and all after it */
-static long failures;
 static char path[] = "/tmp/bertsql_query_XXXXXX";
 
-static int fails(void) {
-  if (countdown == 0) return 0;
-  if (countdown > 1) {
-    countdown--;
-    return 0;
-  }
-  if (!persistent) countdown = 0;
-  failures++;
-  return 1;
-}
-
-static void *failing_malloc(int bytes) {
-  return fails() ? NULL : real.xMalloc(bytes);
-}
-
-static void *failing_realloc(void *block, int bytes) {
-  return fails() ? NULL : real.xRealloc(block, bytes);
-}
-
 static int make_database(void **state) {
-  sqlite3_mem_methods failing;
   setenv("BERTSQL_MODEL", "models/all-MiniLM-L6-v2", 1);
-  sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real);
-  failing = real;
-  failing.xMalloc = failing_malloc;
-  failing.xRealloc = failing_realloc;
-  if (sqlite3_config(SQLITE_CONFIG_MALLOC, &failing) != SQLITE_OK) return 1;
+  if (failing_memory_install(state) != 0) return 1;
   close(mkstemp(path));
   sqlite3 *db = sqldb_open(path);
   assert_runs(
@@ -89,20 +62,19 @@ static int rows_in(const char *answer) {
 }
 
 /* 1 when the query got through without a fault. */
-static int run_with_fault(const char *sql, const char *expected, long k) {
+static int run_with_fault(const char *sql, const char *expected, long k, int persistent) {
   sqlite3 *db = connect();
   int rc, rows = 0;
   /* The schema is read, and the table connected, before. */
   assert_runs(db, "SELECT 1 FROM t, c, a WHERE 0");
   sqlite3_stmt *s = NULL;
-  failures = 0;
-  countdown = k;
+  failing_memory_begin(k, persistent);
   rc = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
   while (rc == SQLITE_OK || rc == SQLITE_ROW) {
     rc = sqlite3_step(s);
     rows += rc == SQLITE_ROW;
   }
-  countdown = 0;
+  long failures = failing_memory_end(NULL);
   if (rc != SQLITE_DONE && ((rc & 0xff) != SQLITE_NOMEM || failures == 0))
     fail_msg("%s\n  with allocation %ld failing: %d, %s", sql, k, rc, sqlite3_errmsg(db));
   if (rc == SQLITE_DONE) assert_int_equal(rows, rows_in(expected));
@@ -137,8 +109,8 @@ static void test_queries(void **state) {
     sqldb_close(db);
     sqlite3_int64 before = sqlite3_memory_used();
     long step = dice_size(1, 48);
-    for (persistent = 0; persistent <= 1; persistent++)
-      for (long k = 1; !run_with_fault(queries[i], expected, k); k += step)
+    for (int persistent = 0; persistent <= 1; persistent++)
+      for (long k = 1; !run_with_fault(queries[i], expected, k, persistent); k += step)
         assert_in_range(k, 0, 100000);
     assert_true(sqlite3_memory_used() <= before);
     sqlite3_free(expected);
