@@ -18,8 +18,6 @@
 */
 #include "bench.h"
 
-#include <sqlite3.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,53 +29,6 @@ enum {
 };
 
 static const char first_text[] = "How do I reset my password when the mail never arrives?";
-
-void die(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fputs("bench: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
-  va_end(arguments);
-  exit(1);
-}
-
-/* ---- SQL --------------------------------------------------------------- */
-
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *s;
-  if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
-    die("%s, in: %s", sqlite3_errmsg(db), sql);
-  return s;
-}
-
-static int step(sqlite3_stmt *s) { /* 1: a row */
-  int rc = sqlite3_step(s);
-  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-    die("%s, in: %s", sqlite3_errmsg(sqlite3_db_handle(s)), sqlite3_sql(s));
-  return rc == SQLITE_ROW;
-}
-
-static void run(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *s = prepare(db, sql);
-  while (step(s)) {
-  }
-  sqlite3_finalize(s);
-}
-
-static void run_with_text(sqlite3 *db, const char *sql, const char *text) {
-  sqlite3_stmt *s = prepare(db, sql);
-  sqlite3_bind_text(s, 1, text, -1, SQLITE_STATIC);
-  while (step(s)) {
-  }
-  sqlite3_finalize(s);
-}
-
-static sqlite3 *open_database(const char *path) {
-  sqlite3 *db;
-  if (sqlite3_open(path, &db) != SQLITE_OK) die("cannot open %s", path);
-  return db;
-}
 
 /* What the measurements have in common. */
 typedef struct setting {
@@ -95,10 +46,8 @@ static const char *in_folder(const char *folder, const char *name) {
 /* A connection with the extension and the model. */
 static sqlite3 *open_with_model(const char *path, const setting *s) {
   sqlite3 *db = open_database(path);
-  char *error = NULL, sql[80];
-  sqlite3_enable_load_extension(db, 1);
-  if (sqlite3_load_extension(db, "build/bertsql", NULL, &error) != SQLITE_OK)
-    die("cannot load build/bertsql: %s", error);
+  char sql[80];
+  load_library(db, "build/bertsql");
   snprintf(sql, sizeof sql, "SELECT bert_set('threads', %d)", s->threads);
   run(db, sql);
   run_with_text(db, "SELECT bert_load(?1)", s->model);

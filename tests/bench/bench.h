@@ -1,7 +1,9 @@
 /*
-** bench.h: the parts of the measuring program `bench`.
+** bench.h: the parts of the measuring programs `bench` and `bench_search`.
 **
-**   bench.c         the command line, and what is measured through SQL
+**   bench.c         embedding, measured through SQL; the command line of `bench`
+**   bench_search.c  searching, a program of its own
+**   bench_sql.c     SQL that must work
 **   bench_clock.c   time, memory and processes, seen from outside SQL
 **   bench_corpus.c  the texts
 **
@@ -12,11 +14,24 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <sqlite3.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Ends the program with "bench: text" on stderr and status 1. */
+/* ---- bench_sql.c ------------------------------------------------------- */
+
+/* Ends the program with "bench: text" on stderr and status 1; so does whatever
+** fails below. */
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+sqlite3 *open_database(const char *path);
+void load_library(sqlite3 *db, const char *library); /* an extension */
+sqlite3_stmt *prepare(sqlite3 *db, const char *sql);
+int step(sqlite3_stmt *s); /* 1: a row */
+
+/* Runs a statement to its end; the second binds its first parameter. */
+void run(sqlite3 *db, const char *sql);
+void run_with_text(sqlite3 *db, const char *sql, const char *text);
 
 /* ---- bench_corpus.c ---------------------------------------------------- */
 

@@ -12,8 +12,6 @@
 #include "bench.h"
 
 #include <math.h>
-#include <sqlite3.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,53 +19,11 @@
 
 enum { CLUSTERS = 500, NEAREST = 10, QUERIES = 60, WARMUP = 5 };
 
-void die(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fputs("bench_search: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
-  va_end(arguments);
-  exit(1);
-}
-
-/* ---- SQL --------------------------------------------------------------- */
-
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *s;
-  if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
-    die("%s, in: %s", sqlite3_errmsg(db), sql);
-  return s;
-}
-
-static int step(sqlite3_stmt *s) { /* 1: a row */
-  int rc = sqlite3_step(s);
-  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-    die("%s, in: %s", sqlite3_errmsg(sqlite3_db_handle(s)), sqlite3_sql(s));
-  return rc == SQLITE_ROW;
-}
-
-static void run(sqlite3 *db, const char *sql) {
-  if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-    die("%s, in: %s", sqlite3_errmsg(db), sql);
-}
-
-static void load(sqlite3 *db, const char *library) {
-  char *error = NULL;
-  sqlite3_enable_load_extension(db, 1);
-  if (sqlite3_load_extension(db, library, NULL, &error) != SQLITE_OK)
-    die("cannot load %s: %s", library, error);
-}
-
-static sqlite3 *open_database(const char *path, const char *model, const char *vec0) {
-  sqlite3 *db;
-  if (sqlite3_open(path, &db) != SQLITE_OK) die("cannot open %s", path);
-  load(db, "build/bertsql");
-  if (vec0 != NULL) load(db, vec0);
-  sqlite3_stmt *s = prepare(db, "SELECT bert_load(?1)");
-  sqlite3_bind_text(s, 1, model, -1, SQLITE_STATIC);
-  step(s);
-  sqlite3_finalize(s);
+static sqlite3 *open_searched(const char *path, const char *model, const char *vec0) {
+  sqlite3 *db = open_database(path);
+  load_library(db, "build/bertsql");
+  if (vec0 != NULL) load_library(db, vec0);
+  run_with_text(db, "SELECT bert_load(?1)", model);
   return db;
 }
 
@@ -226,7 +182,7 @@ static void measure_first(const char *path, const char *model, const char *vec0,
   if (query == NULL) die("out of memory");
   for (int e = 0; e < (vec0 != NULL ? 2 : 1); e++) {
     for (int i = 0; i < TIMES; i++) {
-      sqlite3 *db = open_database(path, model, vec0);
+      sqlite3 *db = open_searched(path, model, vec0);
       sqlite3_stmt *s = prepare(db, engines[e].sql);
       make_vector(centers, query, dim);
       seconds[i] = ask(s, query, dim).seconds;
@@ -245,7 +201,7 @@ int main(int argc, char **argv) {
   int vectors = atoi(argv[3]);
   snprintf(path, sizeof path, "%s/search.db", argv[1]);
   remove(path);
-  sqlite3 *db = open_database(path, model, vec0);
+  sqlite3 *db = open_searched(path, model, vec0);
   int dim = vector_width(db);
   float *centers = malloc(sizeof *centers * CLUSTERS * (size_t)dim); /* [CLUSTERS, dim] */
   if (centers == NULL || vectors < 1) die("nothing to search");
@@ -253,7 +209,7 @@ int main(int argc, char **argv) {
   fill_bertsql(db, centers, dim, vectors);
   if (vec0 != NULL) fill_vec0(db, centers, dim, vectors);
   sqlite3_close(db);
-  db = open_database(path, model, vec0);
+  db = open_searched(path, model, vec0);
   int different = measure_warm(db, vec0 != NULL ? 2 : 1, centers, dim, vectors);
   sqlite3_close(db);
   measure_first(path, model, vec0, centers, dim, vectors);

@@ -43,9 +43,9 @@ build_programs() {
   local cc=${CC:-gcc} triplet flags openblas
   flags=(-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread)
   triplet=$($cc -print-multiarch 2>/dev/null | grep . || $cc -dumpmachine)
-  $cc "${flags[@]}" -o $out/bench $here/bench.c $here/bench_clock.c $here/bench_corpus.c \
+  $cc "${flags[@]}" -o $out/bench $here/bench.c $here/bench_sql.c $here/bench_clock.c $here/bench_corpus.c \
     -lsqlite3 -lm || return 1
-  $cc "${flags[@]}" -o $out/bench_search $here/bench_search.c $here/bench_clock.c \
+  $cc "${flags[@]}" -o $out/bench_search $here/bench_search.c $here/bench_sql.c $here/bench_clock.c \
     -lsqlite3 -lm || return 1
   read -ra openblas <<<"$(sh tests/tools/find_library.sh cblas.h "$triplet") $here/sgemm_ceiling.c \
     $(sh tests/tools/find_library.sh openblas "$triplet")"
