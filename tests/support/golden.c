@@ -83,3 +83,18 @@ void with_each_kernel_set(void (*check)(const char *set)) {
   }
   assert_true(kernels_choose(before));
 }
+
+bert_model *open_model(const char *directory) {
+  bert_error error = {BERT_OK, ""};
+  bert_model *model = NULL;
+  assert_ok(bert_open(directory, NULL, &model, &error), &error);
+  return model;
+}
+
+bert_encoder *make_encoder(bert_model *model, int threads) {
+  bert_error error = {BERT_OK, ""};
+  bert_encoder *encoder = NULL;
+  assert_ok(bert_encoder_create(model, &encoder, &error), &error);
+  bert_encoder_set_threads(encoder, threads);
+  return encoder;
+}

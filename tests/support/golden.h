@@ -21,6 +21,10 @@ typedef struct golden {
 golden golden_open(const char *directory);
 void golden_close(golden *g);
 
+/* A model and an encoder for it, or the end of the test; threads 0: one per core. */
+bert_model *open_model(const char *directory);
+bert_encoder *make_encoder(bert_model *model, int threads);
+
 /* The float32 tensor `name` of the shape's `count` numbers, or NULL when there
 ** is none. Another size ends the test. */
 const float *golden_tensor(const golden *g, const char *name, size_t count);

@@ -18,13 +18,18 @@ static void run(const char *format, const char *a, const char *b) {
   if (system(command) != 0) fail_msg("failed: %s", command);
 }
 
-char *scratch_copy(const char *directory) {
+char *scratch_new(void) {
   char path[500];
   const char *parent = getenv("TMPDIR");
   snprintf(path, sizeof path, "%s/bertsql-test-XXXXXX", parent ? parent : "/tmp");
   if (mkdtemp(path) == NULL) fail_msg("cannot make %s", path);
-  run("cp -RL '%s'/. '%s' && chmod -R u+w '%2$s'", directory, path);
   return strdup(path);
+}
+
+char *scratch_copy(const char *directory) {
+  char *path = scratch_new();
+  run("cp -RL '%s'/. '%s' && chmod -R u+w '%2$s'", directory, path);
+  return path;
 }
 
 void scratch_free(char *copy) {

@@ -6,8 +6,9 @@
 
 #include <stddef.h>
 
-/* Copies a directory, its subdirectories included, to a new one under
-** $TMPDIR or /tmp, whose path is freed with scratch_free, which removes it. */
+/* A new directory under $TMPDIR or /tmp, whose path is freed with scratch_free,
+** which removes it: empty, or a copy of another one, its subdirectories included. */
+char *scratch_new(void);
 char *scratch_copy(const char *directory);
 void scratch_free(char *copy);
 

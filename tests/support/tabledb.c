@@ -3,6 +3,8 @@
 */
 #include "tabledb.h"
 
+#include "scratch.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,11 +35,9 @@ sqlite3 *tabledb_open(const char *path) {
 /* ---- Folders ------------------------------------------------------------- */
 
 int tabledb_set_up(void **state) {
-  char folder[400];
-  const char *parent = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/bertsql-test-XXXXXX", parent != NULL ? parent : "/tmp");
-  if (mkdtemp(folder) == NULL) fail_msg("cannot make %s", folder);
+  char *folder = scratch_new();
   *state = sqlite3_mprintf("%s/db", folder);
+  free(folder);
   return setenv("BERTSQL_MODEL", "no/such/model", 1);
 }
 

@@ -23,12 +23,6 @@ static const char mean[] = "tests/golden/families/bert-mean";
 static const char cls_dense[] = "tests/golden/families/bert-cls-dense";
 static const char max[] = "tests/golden/families/bert-max";
 
-static char *empty_directory(void) {
-  char *path = strdup("/tmp/bertsql-test-XXXXXX");
-  assert_non_null(mkdtemp(path));
-  return path;
-}
-
 static void put(const char *directory, const char *name, const char *text) {
   char path[300];
   snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -91,7 +85,7 @@ static void test_config_defaults(void **state) {
       "{\"model_type\":\"bert\",\"architectures\":[],\"is_decoder\":false,\"add_cross_attention\":"
       "false,"
       "\"position_embedding_type\":\"absolute\"}"};
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     put(directory, "config.json", texts[i]);
     model_config c = read_config(directory);
@@ -119,7 +113,7 @@ static void test_config_activations(void **state) {
                {"linear", ACTIVATION_IDENTITY}};
   static const char *const unknown[] = {"quick_gelu", "gelu_10", "relu2", "relu6", "mish",
                                         "sigmoid",    "GELU",    "",      "gelu "};
-  char *directory = empty_directory(), text[100];
+  char *directory = scratch_new(), text[100];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(text, sizeof text, "{\"model_type\":\"bert\",\"hidden_act\":\"%s\"}", names[i].name);
     put(directory, "config.json", text);
@@ -200,7 +194,7 @@ static const bad_text bad_configs[] = {
 };
 
 static void test_config_refuses(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   model_config c, untouched;
   memset(&c, 0x77, sizeof c);
   memset(&untouched, 0x77, sizeof untouched);
@@ -259,7 +253,7 @@ static void test_real_sentences(void **state) {
 }
 
 static void test_without_modules(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   sentence_config c = read_sentence(directory);
   assert_true(c.present == 0 && c.pooling_count == 1 && c.poolings[0] == POOLING_MEAN);
   assert_true(c.module_count == 0 && c.max_tokens == 0 && c.default_prompt == -1);
@@ -282,7 +276,7 @@ static void test_without_modules(void **state) {
 
 /* A directory with modules.json, Transformer and mean pooling of width 8. */
 static char *sentence_directory(void) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   put(directory, "modules.json", MODULES(""));
   put(directory, "1_Pooling/config.json",
       "{\"word_embedding_dimension\":8,\"pooling_mode_mean_tokens\":true}");
@@ -707,7 +701,7 @@ static void test_no_memory(void **state) {
   assert_true(faults_each(sentence_once, path) >= 30);
   snprintf(path, sizeof path, "%s", minilm);
   assert_true(faults_each(sentence_once, path) >= 20);
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   put(directory, "tokenizer_config.json", "{\"model_max_length\":7}");
   assert_true(faults_each(sentence_once, directory) >= 6);
   scratch_free(directory);

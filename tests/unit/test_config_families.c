@@ -18,10 +18,9 @@
 
 /* The config that `text` describes. */
 static model_config read_text(const char *text) {
-  char *directory = strdup("/tmp/bertsql-test-XXXXXX");
+  char *directory = scratch_new();
   bert_error error = {BERT_OK, ""};
   model_config c;
-  assert_non_null(mkdtemp(directory));
   scratch_write(directory, "config.json", text, strlen(text));
   assert_ok(config_read(directory, &c, &error), &error);
   scratch_free(directory);

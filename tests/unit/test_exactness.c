@@ -18,21 +18,6 @@
 
 /* ---- all-MiniLM-L6-v2 --------------------------------------------------- */
 
-static bert_model *open_model(const char *directory) {
-  bert_error error = {BERT_OK, ""};
-  bert_model *model = NULL;
-  assert_ok(bert_open(directory, NULL, &model, &error), &error);
-  return model;
-}
-
-static bert_encoder *make_encoder(bert_model *model, int threads) {
-  bert_error error = {BERT_OK, ""};
-  bert_encoder *encoder = NULL;
-  assert_ok(bert_encoder_create(model, &encoder, &error), &error);
-  bert_encoder_set_threads(encoder, threads);
-  return encoder;
-}
-
 static double cosine_in_double(const float *a, const float *b, size_t n) {
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < n; i++) {

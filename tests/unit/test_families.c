@@ -28,21 +28,6 @@ typedef struct family_case {
   int attention, logits, embeddings; /* how many were compared */
 } family_case;
 
-static bert_model *open_model(const char *directory) {
-  bert_error error = {BERT_OK, ""};
-  bert_model *model = NULL;
-  assert_ok(bert_open(directory, NULL, &model, &error), &error);
-  return model;
-}
-
-static bert_encoder *make_encoder(bert_model *model, int threads) {
-  bert_error error = {BERT_OK, ""};
-  bert_encoder *encoder = NULL;
-  assert_ok(bert_encoder_create(model, &encoder, &error), &error);
-  bert_encoder_set_threads(encoder, threads);
-  return encoder;
-}
-
 static const tensor *find_tensor(const family_case *f, const char *name) {
   char full[80];
   snprintf(full, sizeof full, "case%02zu.%s", f->number, name);

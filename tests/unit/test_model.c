@@ -23,20 +23,6 @@
 #define TINY_DENSE "tests/golden/families/bert-cls-dense"
 #define TINY_MAX "tests/golden/families/bert-max"
 
-static bert_model *open_model(const char *directory) {
-  bert_error error = {BERT_OK, ""};
-  bert_model *model = NULL;
-  assert_ok(bert_open(directory, NULL, &model, &error), &error);
-  return model;
-}
-
-static bert_encoder *make_encoder(bert_model *model) {
-  bert_error error = {BERT_OK, ""};
-  bert_encoder *encoder = NULL;
-  assert_ok(bert_encoder_create(model, &encoder, &error), &error);
-  return encoder;
-}
-
 static bert_text text_of(const char *string) {
   bert_text text = {string, strlen(string)};
   return text;
@@ -133,7 +119,7 @@ static char *make_text(unsigned *seed) {
 
 static void check_batches_equal_alone(const char *set) {
   bert_model *model = open_model(TINY);
-  bert_encoder *encoder = make_encoder(model);
+  bert_encoder *encoder = make_encoder(model, 0);
   bert_text texts[BATCH];
   static float together[BATCH * 32], alone[32]; /* [BATCH, 32], [32] */
   bert_embed_result results[BATCH], result;
@@ -170,7 +156,7 @@ static void a_text_alone_equals_itself_in_a_batch(void **state) {
 static void no_texts_are_no_work(void **state) {
   (void)state;
   bert_model *model = open_model(TINY);
-  bert_encoder *encoder = make_encoder(model);
+  bert_encoder *encoder = make_encoder(model, 0);
   bert_error error = {BERT_OK, ""};
   assert_ok(bert_embed(encoder, NULL, 0, NULL, NULL, NULL, &error), &error);
   bert_encoder_free(encoder);
@@ -187,7 +173,7 @@ typedef struct tiny {
 
 static tiny open_tiny(const char *directory) {
   tiny t = {.model = open_model(directory)};
-  t.encoder = make_encoder(t.model);
+  t.encoder = make_encoder(t.model, 0);
   return t;
 }
 

@@ -23,13 +23,6 @@
 static const char minilm[] = "models/all-MiniLM-L6-v2";
 static const char family[] = "tests/golden/families/bert-mean";
 
-/* An empty directory, freed with scratch_free. */
-static char *empty_directory(void) {
-  char *path = strdup("/tmp/bertsql-test-XXXXXX");
-  assert_non_null(mkdtemp(path));
-  return path;
-}
-
 static void expect(bert_status status, bert_status expected, const bert_error *error,
                    const char *part) {
   if (status != expected || error->status != expected)
@@ -44,7 +37,7 @@ static void expect_ok(bert_status status, const bert_error *error) {
 /* ---- mapping.c --------------------------------------------------------- */
 
 static void test_mapping_content(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   char *path = path_join(directory, "file");
   for (int copy = 0; copy < 2; copy++) {
     scratch_write(directory, "file", "hello", 5);
@@ -77,7 +70,7 @@ static void test_mapping_content(void **state) {
 }
 
 static void test_mapping_refuses(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   char *fifo = path_join(directory, "fifo"), *missing = path_join(directory, "missing");
   bert_error error = {0};
   mapping m = {0};
@@ -95,7 +88,7 @@ static void test_mapping_refuses(void **state) {
 }
 
 static void test_mapping_changes(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   char *path = path_join(directory, "file"), *other = path_join(directory, "other");
   bert_error error = {0};
   mapping m = {0};
@@ -138,7 +131,7 @@ static void test_mapping_changes(void **state) {
 }
 
 static void test_small_files(void **state) {
-  char *directory = empty_directory(), *text = NULL;
+  char *directory = scratch_new(), *text = NULL;
   bert_error error = {0};
   size_t size = 0;
   scratch_write(directory, "file", "a\0b", 3);
@@ -219,7 +212,7 @@ static void test_reads(void **state) {
       "\"none\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[0,0]},"
       "\"half\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[38,39]},"
       "\"new\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[39,40],\"more\":null}}   ";
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   write_tensors(directory, "model.safetensors", header, -1, 40);
   for (int copy = 0; copy < 2; copy++) {
     tensor_file *f;
@@ -264,7 +257,7 @@ static void test_reads_every_dtype(void **state) {
       {"BOOL", TENSOR_BOOL, 8},     {"U64", TENSOR_OTHER, 64},    {"U32", TENSOR_OTHER, 32},
       {"U16", TENSOR_OTHER, 16},    {"C64", TENSOR_OTHER, 64},    {"F8_E5M2", TENSOR_OTHER, 8},
       {"F8_E8M0", TENSOR_OTHER, 8}, {"F6_E2M3", TENSOR_OTHER, 6}, {"F4", TENSOR_OTHER, 4}};
-  char *directory = empty_directory(), header[200];
+  char *directory = scratch_new(), header[200];
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     int bytes = types[i].bits; /* 8 elements */
     snprintf(header, sizeof header,
@@ -366,7 +359,7 @@ static const bad_file bad_files[] = {
 };
 
 static void test_refuses(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   for (size_t i = 0; i < sizeof bad_files / sizeof *bad_files; i++) {
     const bad_file *b = &bad_files[i];
     write_tensors(directory, "model.safetensors", b->header, b->length, b->data);
@@ -383,7 +376,7 @@ static void test_refuses(void **state) {
 }
 
 static void test_refuses_high_bit_length(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   tensor_file *f;
   bert_error error = {0};
   unsigned char bytes[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, '{', '}'}; /* 2^63 */
@@ -401,7 +394,7 @@ static void test_refuses_high_bit_length(void **state) {
 
 /* Cut at every byte, a file is no longer one. */
 static void test_refuses_cut(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   write_tensors(directory, "model.safetensors", ONE, -1, 24);
   size_t size;
   char *bytes = scratch_read(directory, "model.safetensors", &size);
@@ -427,7 +420,7 @@ static void write_index(const char *directory, const char *text) {
 }
 
 static char *sharded_directory(void) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   write_tensors(directory, "one.safetensors", A, -1, 4);
   write_tensors(directory, "two.safetensors", B, -1, 4);
   write_index(directory, INDEX("{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}"));
@@ -503,7 +496,7 @@ static void test_shards_refused(void **state) {
 }
 
 static void test_too_many_shards(void **state) {
-  char *directory = empty_directory(), name[40], header[100];
+  char *directory = scratch_new(), name[40], header[100];
   char *index = malloc(40000), *at = stpcpy(index, "{\"weight_map\":{");
   for (int i = 0; i < 257; i++) {
     snprintf(name, sizeof name, "%d.safetensors", i);
@@ -528,7 +521,7 @@ static void test_too_many_shards(void **state) {
 }
 
 static void test_nothing_there(void **state) {
-  char *directory = empty_directory();
+  char *directory = scratch_new();
   tensor_file *f;
   bert_error error = {0};
   expect(open_model(directory, 0, &f, &error), BERT_IO, &error,
@@ -563,7 +556,7 @@ static void test_mutated_headers(void **state) {
   static const char base[] =
       "{\"a\":" T("F32", "[2,1]", "[0,8]") ",\"b\":" T("F16", "[4]", "[8,16]") "}";
   static const char alphabet[] = "{}[]\",:0123456789-.eFBI \\\xFF";
-  char *directory = empty_directory(), text[sizeof base];
+  char *directory = scratch_new(), text[sizeof base];
   uint64_t random = 99991;
   int good = 0;
   for (int i = 0; i < 4000; i++) {

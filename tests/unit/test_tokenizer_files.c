@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "change_checks.h"
 #include "encoder/tokenizers/tokenizers.h"
 #include "golden.h"
 #include "scratch.h"
@@ -34,12 +35,6 @@ static const char whole[] =
     "\"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\",\n"
     " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100,\n"
     " \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"a\": 2, \"##b\": 3, \"e\": 4}}}\n";
-
-static char *new_directory(void) {
-  char *directory = strdup("/tmp/bertsql-test-XXXXXX");
-  assert_non_null(mkdtemp(directory));
-  return directory;
-}
 
 /* Opens the directory and tokenizes a little: the status of opening. */
 static bert_status try_tokenizer(const char *directory, bert_error *error) {
@@ -66,13 +61,6 @@ static bert_status try_tokenizer(const char *directory, bert_error *error) {
   tokenizer_close(t);
   return BERT_OK;
 }
-
-/* One change to the file, and what becomes of it. An empty `to` removes. */
-typedef struct change {
-  const char *from, *to;
-  bert_status status;
-  const char *says; /* part of the error text */
-} change;
 
 #define FLAGS                                                                                      \
   "\"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": true, "           \
@@ -177,26 +165,13 @@ static const change changes[] = {
 };
 
 static void test_changes(void **state) {
-  char *directory = new_directory();
-  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-    bert_error error = {0};
-    scratch_write(directory, "tokenizer.json", whole, sizeof whole - 1);
-    scratch_replace(directory, "tokenizer.json", changes[i].from, changes[i].to);
-    bert_status status = try_tokenizer(directory, &error);
-    if (status != BERT_OK) { /* and without a place for the text */
-      tokenizer *t = NULL;
-      assert_int_equal(tokenizer_open(directory, 0, &t, NULL), status);
-    }
-    if (status != changes[i].status || strstr(error.text, changes[i].says) == NULL)
-      fail_msg("%s -> %s: status %d, \"%s\", expected %d, \"%s\"", changes[i].from, changes[i].to,
-               (int)status, error.text, (int)changes[i].status, changes[i].says);
-  }
-  scratch_free(directory);
+  (void)state;
+  check_changes(whole, try_tokenizer, changes, sizeof changes / sizeof *changes);
 }
 
 /* Two added tokens that are one when normalized. */
 static void test_twins(void **state) {
-  char *directory = new_directory();
+  char *directory = scratch_new();
   bert_error error = {0};
   scratch_write(directory, "tokenizer.json", whole, sizeof whole - 1);
   scratch_replace(directory, "tokenizer.json", "\"added_tokens\": [",
@@ -208,7 +183,7 @@ static void test_twins(void **state) {
 
 /* Tokens of absurd length, more parts than a template may have, nesting. */
 static void test_sizes(void **state) {
-  char *directory = new_directory(), *big = malloc(2000000);
+  char *directory = scratch_new(), *big = malloc(2000000);
   bert_error error = {0};
   int size = snprintf(big, 2000000, "\"%0*d\": 2", 1000000, 0);
   assert_true(size > 1000000);
@@ -230,7 +205,7 @@ static void test_sizes(void **state) {
 
 /* A vocabulary with holes: strings by id, and ids by string. */
 static void test_sparse_ids(void **state) {
-  char *directory = new_directory();
+  char *directory = scratch_new();
   tokenizer *t = NULL;
   bert_error error = {0};
   scratch_write(directory, "tokenizer.json", whole, sizeof whole - 1);
@@ -257,7 +232,7 @@ static void expect_vocab(const char *directory, const char *vocab, size_t size, 
 
 static void test_vocab_txt(void **state) {
   static const char good[] = "[UNK]\n[CLS]\n[SEP]\na";
-  char *directory = new_directory();
+  char *directory = scratch_new();
   bert_error error = {0};
   assert_int_equal(try_tokenizer(directory, &error), BERT_IO); /* neither file */
   assert_non_null(strstr(error.text, "vocab.txt"));
@@ -279,7 +254,7 @@ static void test_vocab_txt(void **state) {
 
 /* Files damaged at random: an error with a text, or a tokenizer that works. */
 static void test_mutations(void **state) {
-  char *directory = new_directory();
+  char *directory = scratch_new();
   uint32_t seed = 7;
   int opened = 0;
   for (int round = 0; round < 1000; round++) {

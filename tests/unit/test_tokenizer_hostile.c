@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "change_checks.h"
 #include "encoder/tokenizers/tokenizers.h"
 #include "golden.h"
 #include "scratch.h"
@@ -45,12 +46,6 @@ static const char unigram[] = MASK
     " [\"<s>\", 0.0], [\"</s>\", 0.0], [\"<unk>\", 0.0], [\"\xE2\x96\x81\", -2.5],\n"
     " [\"a\", -1.5], [\"ab\", -2.0]]}}\n";
 
-static char *new_directory(void) {
-  char *directory = strdup("/tmp/bertsql-test-XXXXXX");
-  assert_non_null(mkdtemp(directory));
-  return directory;
-}
-
 /* Opens the directory and tokenizes a little: the status of opening. */
 static bert_status try_tokenizer(const char *directory, bert_error *error) {
   static const char text[] = " abba  e\xCC\x81 <s>\n\xF0\x9F\x98\x80 don't a\xFF ab";
@@ -75,27 +70,6 @@ static bert_status try_tokenizer(const char *directory, bert_error *error) {
   }
   tokenizer_close(t);
   return BERT_OK;
-}
-
-/* One change to a file, and what becomes of it. */
-typedef struct change {
-  const char *from, *to;
-  bert_status status;
-  const char *says; /* part of the error text */
-} change;
-
-static void check_changes(const char *whole, const change *changes, size_t count) {
-  char *directory = new_directory();
-  for (size_t i = 0; i < count; i++) {
-    bert_error error = {0};
-    scratch_write(directory, "tokenizer.json", whole, strlen(whole));
-    scratch_replace(directory, "tokenizer.json", changes[i].from, changes[i].to);
-    bert_status status = try_tokenizer(directory, &error);
-    if (status != changes[i].status || strstr(error.text, changes[i].says) == NULL)
-      fail_msg("%s -> %s: status %d, \"%s\", expected %d, \"%s\"", changes[i].from, changes[i].to,
-               (int)status, error.text, (int)changes[i].status, changes[i].says);
-  }
-  scratch_free(directory);
 }
 
 #define REGEX(text) "\"Regex\": \" {2,}\"", "\"Regex\": \"" text "\""
@@ -207,7 +181,7 @@ static const change bpe_changes[] = {
 };
 
 static void test_bpe(void **state) {
-  check_changes(bpe, bpe_changes, sizeof bpe_changes / sizeof *bpe_changes);
+  check_changes(bpe, try_tokenizer, bpe_changes, sizeof bpe_changes / sizeof *bpe_changes);
 }
 
 #define CHARSMAP(text)                                                                             \
@@ -251,12 +225,13 @@ static const change unigram_changes[] = {
 };
 
 static void test_unigram(void **state) {
-  check_changes(unigram, unigram_changes, sizeof unigram_changes / sizeof *unigram_changes);
+  check_changes(unigram, try_tokenizer, unigram_changes,
+                sizeof unigram_changes / sizeof *unigram_changes);
 }
 
 /* Too many steps, and steps nested deeply. */
 static void test_many_steps(void **state) {
-  char *directory = new_directory(), *many = malloc(100000);
+  char *directory = scratch_new(), *many = malloc(100000);
   bert_error error = {0};
   strcpy(many, "{\"type\": \"NFC\"}");
   for (int i = 0; i < 64; i++) strcat(many, ", {\"type\": \"Lowercase\"}");
@@ -302,7 +277,7 @@ static int count_opened(const char *directory, const char *whole) {
 }
 
 static void test_mutations(void **state) {
-  char *directory = new_directory();
+  char *directory = scratch_new();
   assert_in_range(count_opened(directory, bpe), 10, 590);
   assert_in_range(count_opened(directory, unigram), 10, 590);
   scratch_free(directory);
@@ -346,7 +321,7 @@ static void expect_merges(const char *directory, const char *merges, const char 
 static void test_vocab_json(void **state) {
   static const char vocab[] = "{\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2, \"<unk>\": 3, \"a\": 4, "
                               "\"b\": 5, \"ab\": 6, \"abb\": 7, \"<mask>\": 8}";
-  char *directory = new_directory();
+  char *directory = scratch_new();
   bert_error error = {0};
   tokenizer *t = NULL;
   scratch_write(directory, "vocab.json", vocab, sizeof vocab - 1);
