@@ -22,8 +22,14 @@ enum {
   LEAF7_EBX_AVX512F = 1 << 16,
   LEAF7_EBX_AVX512DQ = 1 << 17,
   LEAF7_EBX_AVX512BW = 1 << 30,
-  XCR0_YMM = 0x06, /* SSE and AVX state */
-  XCR0_ZMM = 0xe6  /* those, the mask registers, and both zmm halves */
+  LEAF7_ECX_AVX512VNNI = 1 << 11,
+  LEAF7_EDX_AMX_BF16 = 1 << 22,
+  LEAF7_EDX_AMX_TILE = 1 << 24,
+  LEAF7_EDX_AMX_INT8 = 1 << 25,
+  LEAF7_1_EAX_AVX512BF16 = 1 << 5,
+  XCR0_YMM = 0x06,    /* SSE and AVX state */
+  XCR0_ZMM = 0xe6,    /* those, the mask registers, and both zmm halves */
+  XCR0_TILE = 3 << 17 /* configuration and contents of tiles */
 };
 #define LEAF7_EBX_AVX512VL (1u << 31)
 
@@ -57,6 +63,26 @@ int cpu_has_avx512(void) {
                         LEAF7_EBX_AVX512VL);
 }
 
+int cpu_has_vnni(void) {
+  unsigned a, b, c, d;
+  if (!cpu_has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  return has_all(c, LEAF7_ECX_AVX512VNNI);
+}
+
+int cpu_has_bf16(void) {
+  unsigned a, b, c, d;
+  if (!cpu_has_vnni() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || a < 1) return 0;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return 0;
+  return has_all(a, LEAF7_1_EAX_AVX512BF16);
+}
+
+int cpu_has_amx(void) {
+  unsigned a, b, c, d;
+  if (!cpu_has_bf16() || !has_all(saved_state(), XCR0_TILE)) return 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  return has_all(d, LEAF7_EDX_AMX_TILE | LEAF7_EDX_AMX_BF16 | LEAF7_EDX_AMX_INT8);
+}
+
 #else
 
 int cpu_has_avx2(void) {
@@ -64,6 +90,18 @@ int cpu_has_avx2(void) {
 }
 
 int cpu_has_avx512(void) {
+  return 0;
+}
+
+int cpu_has_vnni(void) {
+  return 0;
+}
+
+int cpu_has_bf16(void) {
+  return 0;
+}
+
+int cpu_has_amx(void) {
   return 0;
 }
 

@@ -12,12 +12,14 @@
 
 static const kernels *const all_sets[] = {
 #ifdef BERT_KERNELS_X86
-    &kernels_avx512, &kernels_avx2,
+    &kernels_amx,        &kernels_avx512bf16,
+    &kernels_avx512vnni, &kernels_avx512,
+    &kernels_avx2,
 #endif
 #ifdef BERT_KERNELS_NEON
     &kernels_neon,
 #endif
-    &kernels_scalar, NULL,
+    &kernels_scalar,     NULL,
 };
 
 static _Atomic(const kernels *) current;

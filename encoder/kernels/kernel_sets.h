@@ -20,6 +20,9 @@ extern const kernels kernels_scalar;
 #ifdef BERT_KERNELS_X86
 extern const kernels kernels_avx2;
 extern const kernels kernels_avx512;
+extern const kernels kernels_avx512vnni;
+extern const kernels kernels_avx512bf16;
+extern const kernels kernels_amx;
 #endif
 #ifdef BERT_KERNELS_NEON
 extern const kernels kernels_neon;
@@ -29,5 +32,31 @@ extern const kernels kernels_neon;
 ** system saves the registers they use. */
 int cpu_has_avx2(void);   /* AVX2, FMA and F16C */
 int cpu_has_avx512(void); /* the above and AVX-512 F, VL, BW, DQ */
+int cpu_has_vnni(void);   /* the above and AVX512-VNNI */
+int cpu_has_bf16(void);   /* the above and AVX512-BF16 */
+int cpu_has_amx(void);    /* the above and AMX-TILE, -BF16 and -INT8 */
+
+/* packed_*.c: the packed products in one set of instructions. */
+#define PACKED_FUNCTIONS(SET)                                                                      \
+  void pack_rows_##SET(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,  \
+                       void *block, packed_rows *out);                                             \
+  void packed_linear_##SET(const packed_rows *x, const packed_weights *w, size_t first,            \
+                           size_t last, const float *bias, float *y, size_t ldy)
+PACKED_FUNCTIONS(scalar);
+
+/* packed.c: bytes of a row or column of `depth` terms; what pack_rows puts into
+** *out, all but the numbers; and the scale of codes of numbers that are at most
+** `most` in size: NaN when that is not finite. A number's code is the nearest to
+** it times *inverse; where that is 0, all codes are 0. */
+size_t packed_row_bytes(packed_precision p, size_t depth);
+float *packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block,
+                        packed_rows *out);
+float packed_scale(float most, float *inverse);
+
+/* Also packed.c, in plain C: the largest |x[count]|, and numbers to what is stored;
+** inverse is not 0. */
+float packed_most(const float *x, size_t count);
+void packed_to_bf16(const float *x, uint16_t *codes, size_t count);
+void packed_to_int8(const float *x, float inverse, int8_t *codes, size_t count);
 
 #endif

@@ -6,6 +6,8 @@
 **   kernels_avx512.c  AVX-512 F, VL, BW, DQ
 **   kernels_neon.c    ARM NEON, where the target is ARM
 **   vector_*.h        the operations of these three, written once for all
+**   packed.c          weights in less precision: their layout and rounding
+**   packed_*.c        products with them
 **   dispatch.c        which set this processor runs; BERTSQL_KERNELS
 **   cpu.c             what the processor has (cpuid, xgetbv)
 **   gemm.c            large products through OpenBLAS, the only file that
@@ -43,15 +45,96 @@ typedef enum activation {
 } activation;
 enum { ACTIVATION_COUNT = ACTIVATION_IDENTITY + 1 };
 
+/* ---- products in less precision (packed.c, packed_*.c) -------------------
+**
+** Weights and rows are rounded once and laid out for the processor's own
+** instructions, then multiplied any number of times. The layout and the rounding
+** are the same in every set, so what one set has packed any other can multiply.
+**
+** bf16: numbers are rounded to the nearest bfloat16, ties to even; products are
+** exact and are summed in float32. Sets differ in the last bits, and some take
+** numbers and sums below 2^-126 as 0.
+** int8: a column of w is scale * code, code in [-127, 127] the nearest whole
+** number, scale = max |w| / 127; a row of x likewise, with a scale of its own,
+** its codes stored plus 128. Sums are exact, and
+**   y = sum * (scale of the row * scale of the column) + bias
+** in float32, in that order: the same bits in every set. A row or column whose
+** numbers are all below 2^-100 counts as zeros; one with a NaN or an infinity
+** gives NaN. depth is at most PACKED_MOST_DEPTH, beyond which sums overflow. */
+typedef enum packed_precision {
+  PRECISION_FLOAT32,
+  PRECISION_BF16,
+  PRECISION_INT8
+} packed_precision;
+enum {
+  PACKED_GROUP = 64,        /* bytes: 2 (bf16) or 4 (int8) terms of 16 columns */
+  PACKED_COLUMNS = 16,      /* of a panel */
+  PACKED_ROW_STEP = 64,     /* bytes of a row: 16 groups, the depth of one tile of AMX */
+  PACKED_MOST_DEPTH = 65536 /* of int8 */
+};
+
+/* Weights [cols, depth] in panels of 16 columns, one after the other; a panel is
+** [groups][16][terms], filled up with zeros to whole panels and to a multiple of
+** 16 groups. Points into the block that packed_make was given. */
+typedef struct packed_weights {
+  packed_precision precision;
+  size_t cols, depth;
+  size_t panel;        /* bytes from one panel to the next */
+  const void *panels;  /* 64-aligned */
+  const float *scales; /* int8: [cols], then zeros to whole panels; else NULL */
+  const int32_t *sums; /* int8: of the codes of a column, as scales; else NULL */
+} packed_weights;
+
+/* Rows [rows, depth], each padded to a multiple of PACKED_ROW_STEP bytes. Points
+** into the block that pack_rows was given. */
+typedef struct packed_rows {
+  packed_precision precision;
+  size_t rows, depth;
+  size_t stride;       /* bytes from one row to the next */
+  const void *codes;   /* uint16 of bfloat16, or uint8 of code + 128 */
+  const float *scales; /* int8: [rows]; else NULL */
+} packed_rows;
+
+/* Bytes of the block that weights [cols, depth] or rows [rows, depth] need; 0 for
+** float32, UINT64_MAX for sizes that no memory holds. */
+uint64_t packed_bytes(packed_precision p, size_t cols, size_t depth);
+uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth);
+
+/* Packs w[cols, depth; ldw] into block[packed_bytes], aligned to 64 bytes. */
+void packed_make(packed_precision p, const float *w, size_t ldw, size_t cols, size_t depth,
+                 void *block, packed_weights *out);
+
+/* What *out of packed_make was, for a block that has been packed before. */
+void packed_open(packed_precision p, size_t cols, size_t depth, const void *block,
+                 packed_weights *out);
+
+/* Rows first to first + count of x: what a thread takes of them. */
+packed_rows packed_rows_part(const packed_rows *x, size_t first, size_t count);
+
 typedef struct kernels {
   const char *name;
   int (*supported)(void); /* 1 on a processor that can run this set */
+
+  /* NULL, or the set whose functions this one has but for the packed products:
+  ** what tests those of float32 need not run again. */
+  const char *float32_of;
 
   /* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols]
   ** bias may be NULL. This is torch's Linear: w as it lies in the checkpoint.
   ** y overlaps none of the others. */
   void (*linear)(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
                  float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
+
+  /* Rounds x[rows, depth; ldx] into block[packed_rows_bytes], aligned to 64 bytes. */
+  void (*pack_rows)(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
+                    void *block, packed_rows *out);
+
+  /* Columns first to last of y[rows, cols; ldy] = x w^T + bias[cols], where x and w
+  ** have one precision and one depth. y and bias (or NULL) are those of column 0;
+  ** first is a multiple of 16. Packed weights that follow w in memory may be
+  ** fetched into the cache. */
+  void (*packed_linear)(const packed_rows *x, const packed_weights *w, size_t first, size_t last,
+                        const float *bias, float *y, size_t ldy);
 
   /* x[count] = activation(x). */
   void (*activate)(activation kind, float *x, size_t count);

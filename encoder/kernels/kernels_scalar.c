@@ -261,6 +261,8 @@ static void scalar_from_bfloat16(const uint16_t *x, float *y, size_t count) {
 const kernels kernels_scalar = {
     .name = "scalar",
     .supported = always,
+    .pack_rows = pack_rows_scalar,
+    .packed_linear = packed_linear_scalar,
     .linear = scalar_linear,
     .activate = scalar_activate,
     .layer_norm = scalar_layer_norm,

@@ -75,6 +75,7 @@ void assert_ok(bert_status status, const bert_error *error) {
 void with_each_kernel_set(void (*check)(const char *set)) {
   const char *before = kernels_current()->name;
   for (const kernels *const *k = kernels_all(); *k != NULL; k++) {
+    if ((*k)->float32_of != NULL) continue;
     if (!kernels_choose((*k)->name)) {
       print_message("kernel set %s: skipped, this processor lacks it\n", (*k)->name);
       continue;

@@ -46,8 +46,9 @@ void assert_close(const char *what, const float *a, const float *b, size_t count
 /* Ends the test with the error's text when status is not BERT_OK. */
 void assert_ok(bert_status status, const bert_error *error);
 
-/* Every kernel set that this processor runs: calls check(name) with the set in
-** force, says by name which are skipped, and restores the best one. */
+/* Every kernel set that this processor runs and whose float32 functions are its own:
+** calls check(name) with the set in force, says by name which are skipped, and
+** restores the best one. */
 void with_each_kernel_set(void (*check)(const char *set));
 
 #endif

@@ -10,5 +10,6 @@ mkdir -p "$out"
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I. \
   encoder/kernels/*.c tests/unit/kernel_checks_main.c \
   tests/unit/kernel_checks.c tests/unit/formula_checks.c \
-  tests/unit/product_checks.c tests/unit/vector_checks.c tests/unit/code_checks.c -lm -o "$out/kernel_checks"
+  tests/unit/product_checks.c tests/unit/vector_checks.c tests/unit/code_checks.c \
+  tests/unit/packed_checks.c -lm -o "$out/kernel_checks"
 qemu-aarch64 "$out/kernel_checks"

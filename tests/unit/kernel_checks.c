@@ -38,6 +38,17 @@ const kernel_check kernel_checks[] = {
     {NULL, NULL},
 };
 
+const kernel_check packed_checks[] = {
+    {"pack_rows", check_pack_rows},
+    {"packed weights, where they lie", check_packed_layout},
+    {"packed_linear", check_packed_linear},
+    {"packed_linear, any split gives the same bits", check_packed_splits},
+    {"packed_linear, many panels", check_packed_panels},
+    {"packed_linear, NaN, infinity and zero rows", check_packed_not_finite},
+    {"packed_linear, the largest numbers", check_packed_extreme},
+    {NULL, NULL},
+};
+
 /* xorshift64*, Marsaglia 2003 and Vigna 2016. */
 double check_random(void) {
   static uint64_t state = 88172645463325252u;

@@ -14,8 +14,10 @@ typedef struct kernel_check {
   int (*run)(const kernels *set);
 } kernel_check;
 
-/* All checks, ended by a NULL name. */
+/* All checks, ended by a NULL name: those of the packed products, and the others,
+** which a set with float32_of need not run. */
 extern const kernel_check kernel_checks[];
+extern const kernel_check packed_checks[];
 
 /* ---- for the files of checks only --------------------------------------- */
 
@@ -41,6 +43,13 @@ int check_distances(const kernels *set);
 int check_codes(const kernels *set);
 int check_codes_extreme(const kernels *set);
 int check_widening(const kernels *set);
+int check_pack_rows(const kernels *set);
+int check_packed_layout(const kernels *set);
+int check_packed_linear(const kernels *set);
+int check_packed_splits(const kernels *set);
+int check_packed_panels(const kernels *set);
+int check_packed_not_finite(const kernels *set);
+int check_packed_extreme(const kernels *set);
 
 /* A matrix [rows, cols; ld] in pages of its own, between pages that may not be
 ** touched: it ends where the first of them begins, or starts where the other

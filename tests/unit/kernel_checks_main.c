@@ -7,6 +7,16 @@
 
 #include <stdio.h>
 
+static int run_all(const kernels *set, const kernel_check *check) {
+  int failures = 0;
+  for (; check->name != NULL; check++) {
+    int failed = check->run(set);
+    printf("%s: %s: %s\n", set->name, check->name, failed == 0 ? "ok" : "FAILED");
+    failures += failed;
+  }
+  return failures;
+}
+
 int main(void) {
   int failures = 0;
   for (const kernels *const *set = kernels_all(); *set != NULL; set++) {
@@ -14,11 +24,8 @@ int main(void) {
       printf("%s: this processor lacks it\n", (*set)->name);
       continue;
     }
-    for (const kernel_check *check = kernel_checks; check->name != NULL; check++) {
-      int failed = check->run(*set);
-      printf("%s: %s: %s\n", (*set)->name, check->name, failed == 0 ? "ok" : "FAILED");
-      failures += failed;
-    }
+    if ((*set)->float32_of == NULL) failures += run_all(*set, kernel_checks);
+    failures += run_all(*set, packed_checks);
   }
   printf("%d failures\n", failures);
   return failures != 0;

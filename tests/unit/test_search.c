@@ -155,7 +155,7 @@ static void check_query(search_metric metric, const float *q, const float *x, si
   bert_status status = search_query_make(metric, q, dim, &query, &error);
   assert_int_equal(status, BERT_OK);
   for (const kernels *const *set = kernels_all(); *set != NULL; set++) {
-    if (!kernels_choose((*set)->name)) continue;
+    if ((*set)->float32_of != NULL || !kernels_choose((*set)->name)) continue;
     for (size_t i = 0; i < count; i++) bounds[i] = NAN;
     search_scan(query, view, 1, 1, bounds);
     for (size_t i = 0; i < count; i++) {
@@ -551,7 +551,7 @@ static void search_is_a_plain_scan(void **state) {
     size_t visited = 0, runs = 0;
     collection_pack(c, metrics[m]);
     for (const kernels *const *set = kernels_all(); *set != NULL; set++) {
-      if (!kernels_choose((*set)->name)) continue;
+      if ((*set)->float32_of != NULL || !kernels_choose((*set)->name)) continue;
       for (int number = 0; number < dice_rounds(QUERIES, 2); number++, runs += 2) {
         float q[WIDTH];
         for (size_t j = 0; j < WIDTH; j++)
