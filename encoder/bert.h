@@ -102,7 +102,8 @@ void bert_set_allocator(const bert_allocator *allocator);
 typedef struct bert_model bert_model;
 
 typedef struct bert_open_options {
-  const char *precision; /* "float32", the default when NULL */
+  const char *precision; /* of the layers' matrix products: "float32", the default when
+                            NULL; "bf16"; "int8" */
   int copy;              /* 1: read the weights into private memory instead of
                             mapping them, so that nothing that happens to the
                             file afterwards can matter */
@@ -133,7 +134,7 @@ typedef struct bert_description {
                              "lasttoken"; the first where several are concatenated */
   const char *similarity; /* what the embeddings were trained for: "cosine", "dot",
                              "euclidean" or "manhattan" */
-  const char *precision;  /* "float32" */
+  const char *precision;  /* "float32", "bf16" or "int8" */
   const char *tasks;      /* comma-separated: "embed", and by its heads "classify",
                              "rerank", "entities", "fill" */
   int layers, heads;

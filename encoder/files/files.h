@@ -36,6 +36,10 @@ typedef struct mapping {
 bert_status mapping_open(const char *path, int copy, mapping *out, bert_error *error);
 void mapping_close(mapping *m); /* idempotent; a zeroed mapping is closed */
 
+/* Takes what has been read of a mapped file out of this process's memory; it comes back
+** at the next touch. For after a reading that is not repeated. */
+void mapping_drop_pages(const mapping *m);
+
 /* BERT_CHANGED when a mapped file's size or time differs from when opened. */
 bert_status mapping_check(const mapping *m, const char *path, bert_error *error);
 
@@ -99,6 +103,9 @@ bert_status tensors_open(const char *directory, const char *name, int copy, tens
                          bert_error *error);
 void tensors_close(tensor_file *f); /* NULL is allowed */
 bert_status tensors_check(const tensor_file *f, bert_error *error);
+
+/* mapping_drop_pages of all its files. */
+void tensors_drop_pages(const tensor_file *f);
 
 /* The files themselves, in the order in which the index names them: bytes of file
 ** i < tensors_file_count, headers included. They live as long as `f`. */

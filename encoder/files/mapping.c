@@ -153,6 +153,10 @@ void mapping_close(mapping *m) {
   *m = closed;
 }
 
+void mapping_drop_pages(const mapping *m) {
+  if (m->data != NULL && !m->copied) madvise((void *)(uintptr_t)m->data, m->size, MADV_DONTNEED);
+}
+
 /* The open descriptor is asked, not the path: a file that was replaced by
 ** rename, as package managers and download tools do, leaves the mapped one
 ** whole, however the new one looks. What harms is writing into the mapped file

@@ -425,6 +425,10 @@ bert_status tensors_check(const tensor_file *f, bert_error *error) {
   return BERT_OK;
 }
 
+void tensors_drop_pages(const tensor_file *f) {
+  for (size_t i = 0; i < f->shard_count; i++) mapping_drop_pages(&f->shards[i].mapping);
+}
+
 size_t tensors_file_count(const tensor_file *f) {
   return f->shard_count;
 }

@@ -3,6 +3,7 @@
 **
 **   family.c      for each model family, the names of its tensors
 **   weights.c     those names to checked pointers into the mapped file
+**   packing.c     the weights of a layer, rounded to a lower precision
 **   heads.c       the same for the heads of a checkpoint, and their logits
 **   positions.c   rotary positions, biases by distance, sinusoids
 **   crew.c        the threads of a forward pass, and when to stop
@@ -80,9 +81,10 @@ const family *family_next(const char *name, int *next);
 
 /* y = x weight^T + bias, torch's Linear. */
 typedef struct linear {
-  const float *weight; /* [out, in]; NULL: there is none */
-  const float *bias;   /* [out], or NULL */
-  int in, out;
+  const float *weight;   /* [out, in]; NULL where it is there only packed */
+  const float *bias;     /* [out], or NULL */
+  packed_weights packed; /* what a pass of reduced precision multiplies by; panels NULL: none */
+  int in, out;           /* out 0: there is no such linear */
 } linear;
 
 typedef struct norm {
@@ -122,6 +124,11 @@ typedef struct task_head {
 } task_head;
 enum { HEAD_KINDS = BERT_HEAD_FILL + 1 };
 
+typedef struct weights_memory {
+  void *block;
+  uint64_t bytes;
+} weights_memory;
+
 typedef struct encoder_weights {
   const family *family; /* whose names the file uses */
   int layers, heads, hidden, head_width, intermediate, vocab;
@@ -132,9 +139,10 @@ typedef struct encoder_weights {
   int uncounted_token; /* the id that takes no position; -1: none */
   int pre_norm;
   activation hidden_activation;
-  const float *word;     /* [vocab, embedding] */
-  const float *position; /* [positions, embedding], or NULL */
-  const float *type;     /* [types, embedding], or NULL */
+  packed_precision precision; /* of the layers' products */
+  const float *word;          /* [vocab, embedding] */
+  const float *position;      /* [positions, embedding], or NULL */
+  const float *type;          /* [types, embedding], or NULL */
   norm embedding_norm;
   linear projection;                          /* [hidden, embedding]; or none */
   struct rotation *rotation, *local_rotation; /* or NULL */
@@ -144,19 +152,20 @@ typedef struct encoder_weights {
   int has_pooler;
   linear pooler; /* [hidden, hidden] */
   task_head head[HEAD_KINDS];
-  float **converted; /* [converted_count] blocks made where a tensor could
-                        not be used as it lies in the file */
-  size_t converted_count, converted_room;
+  weights_memory *blocks; /* [block_count], made where a tensor could not be used as it
+                             lies in the file */
+  size_t block_count, block_room;
   uint64_t private_bytes;
 } encoder_weights;
 
 /* Finds every tensor that `config` asks for in `file`, checks its shape and
 ** type, and points into the mapping; float16, bfloat16, float64 and misaligned
-** tensors are converted into private memory. BERT_INVALID names the tensor and
+** tensors are converted into private memory, and the layers' linears are packed
+** where `precision` is not float32. BERT_INVALID names the tensor and
 ** both shapes. *w is to be freed with weights_free, also after a failure;
 ** `file` must stay open as long. */
-bert_status weights_bind(const model_config *config, const tensor_file *file, encoder_weights *w,
-                         bert_error *error);
+bert_status weights_bind(const model_config *config, const tensor_file *file,
+                         packed_precision precision, encoder_weights *w, bert_error *error);
 void weights_free(encoder_weights *w);
 
 /* One linear or norm outside the encoder, such as a Dense module: name.weight and,
@@ -169,9 +178,18 @@ bert_status weights_bind_norm(encoder_weights *owner, const tensor_file *file, c
 bert_status weights_bind_vector(encoder_weights *owner, const tensor_file *file, const char *name,
                                 int size, const float **out, bert_error *error);
 
-/* A block of floats that belongs to `w`, for what is computed at loading; NULL when
-** out of memory. */
+/* A block of floats or of bytes that belongs to `w`, for what is computed at loading;
+** NULL when out of memory. */
 float *weights_block(encoder_weights *w, uint64_t count);
+void *weights_bytes(encoder_weights *w, uint64_t bytes);
+/* Frees such a block early. Another address is left alone. */
+void weights_release(encoder_weights *w, const void *block);
+
+/* ---- packing.c ----------------------------------------------------------- */
+
+/* Packs the linears of a layer where w->precision is not float32. They then have no
+** `weight` any more, but attention_output, which is looked into. Errors: BERT_NOMEM. */
+bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error);
 
 /* Binds the heads that the file has, after weights_bind. Its tensors show a
 ** masked-language head; whether a classifier is one of texts or of tokens, the name
@@ -268,6 +286,9 @@ typedef struct workspace {
   float *gate;      /* the same, of gated layers */
   float *scores;    /* [members, QUERY_ROWS, longest] */
   float *angles;    /* [members, head_width] */
+  char *packed;     /* [members, packed_size]: rows rounded for a product of reduced
+                       precision, FEED_FORWARD_ROWS at most */
+  size_t packed_size;
   size_t tokens, longest;
   int members;
   float *block;
@@ -302,10 +323,6 @@ typedef struct capture {
 ** the signal says so; the result is then of no use. */
 void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, workspace *s,
                  const capture *keep);
-
-/* This member's columns of y[rows, out; ldy] = x[rows, in; ldx] weight^T + bias. */
-void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y, size_t ldy,
-             size_t rows);
 
 /* ---- embeddings.c ------------------------------------------------------ */
 

@@ -97,7 +97,7 @@ static bert_status bind_fill(const head_binder *b, const head_names *n, task_hea
   if (status == BERT_OK && has_tensor(b->file, n->out, ".weight"))
     status = weights_bind_linear(w, b->file, n->out, width, w->vocab, 0, &h->out, b->error);
   else if (status == BERT_OK)
-    h->out = (linear){w->word, NULL, width, w->vocab};
+    h->out = (linear){.weight = w->word, .in = width, .out = w->vocab};
   return status == BERT_OK ? bind_decoder_bias(b, n, h) : status;
 }
 

@@ -25,13 +25,58 @@ typedef struct layer_run {
   size_t tokens;
 } layer_run;
 
-void project(const crew *c, const linear *l, const float *x, size_t ldx, float *y, size_t ldy,
-             size_t rows) {
+/* One of several linears of the same rows, and where it writes y[rows, out; ldy]. */
+typedef struct projection {
+  const linear *linear;
+  float *y;
+  size_t ldy;
+} projection;
+
+/* This member's columns of y = x[rows, in; ldx] weight^T + bias, in float32. */
+static void project_plain(const layer_run *r, const projection *p, const float *x, size_t ldx,
+                          size_t rows) {
+  const linear *l = p->linear;
   size_t first, last, depth = (size_t)l->in;
-  crew_share(c, (size_t)l->out, COLUMN_GRAIN, &first, &last);
+  crew_share(r->crew, (size_t)l->out, COLUMN_GRAIN, &first, &last);
   if (first == last) return;
   gemm_linear(kernels_current(), x, ldx, l->weight + first * depth, depth,
-              l->bias ? l->bias + first : NULL, y + first, ldy, rows, last - first, depth);
+              l->bias ? l->bias + first : NULL, p->y + first, p->ldy, rows, last - first, depth);
+}
+
+/* The same in reduced precision. Each member rounds all rows for itself, a block at a
+** time: that costs a fraction of the product, and less than to wait for one another. */
+static void project_packed(const layer_run *r, const projection *parts, size_t count,
+                           const float *x, size_t ldx, size_t rows) {
+  const kernels *k = kernels_current();
+  workspace *s = r->space;
+  char *room = s->packed + (size_t)r->crew->member.rank * s->packed_size;
+  for (size_t row = 0; row < rows; row += FEED_FORWARD_ROWS) {
+    size_t n = rows - row < FEED_FORWARD_ROWS ? rows - row : FEED_FORWARD_ROWS, first, last;
+    packed_rows ready;
+    k->pack_rows(parts->linear->packed.precision, x + row * ldx, ldx, n, (size_t)parts->linear->in,
+                 room, &ready);
+    for (size_t i = 0; i < count; i++) {
+      const linear *l = parts[i].linear;
+      crew_share(r->crew, (size_t)l->out, COLUMN_GRAIN, &first, &last);
+      k->packed_linear(&ready, &l->packed, first, last, l->bias, parts[i].y + row * parts[i].ldy,
+                       parts[i].ldy);
+    }
+  }
+}
+
+/* This member's columns of all products of x[rows, in; ldx]. */
+static void project(const layer_run *r, const projection *parts, size_t count, const float *x,
+                    size_t ldx, size_t rows) {
+  if (parts->linear->packed.panels != NULL) {
+    project_packed(r, parts, count, x, ldx, rows);
+    return;
+  }
+  for (size_t i = 0; i < count; i++) project_plain(r, &parts[i], x, ldx, rows);
+}
+
+static void project_one(const layer_run *r, const linear *l, const float *x, size_t ldx, float *y,
+                        size_t ldy, size_t rows) {
+  project(r, &(projection){l, y, ldy}, 1, x, ldx, rows);
 }
 
 /* What a block works on: in a pre-norm model its normalized input [rows, hidden],
@@ -87,9 +132,10 @@ static void finish_qk(const layer_run *r, const layer_weights *l, float *qkv) {
 /* qkv[tokens, 3 * hidden] of x[tokens, hidden]. */
 static void make_qkv(const layer_run *r, const layer_weights *l, const float *x, float *qkv) {
   size_t hidden = (size_t)r->weights->hidden;
-  project(r->crew, &l->query, x, hidden, qkv, 3 * hidden, r->tokens);
-  project(r->crew, &l->key, x, hidden, qkv + hidden, 3 * hidden, r->tokens);
-  project(r->crew, &l->value, x, hidden, qkv + 2 * hidden, 3 * hidden, r->tokens);
+  const projection parts[] = {{&l->query, qkv, 3 * hidden},
+                              {&l->key, qkv + hidden, 3 * hidden},
+                              {&l->value, qkv + 2 * hidden, 3 * hidden}};
+  project(r, parts, 3, x, hidden, r->tokens);
   crew_barrier(r->crew);
   finish_qk(r, l, qkv);
 }
@@ -113,7 +159,7 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
   make_qkv(r, l, enter_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens), qkv);
   attend(r->crew, r->weights, l, r->batch, qkv, scores, s->context);
   crew_barrier(r->crew);
-  project(r->crew, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
+  project_one(r, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
   crew_barrier(r->crew);
   leave_attention(r, l);
   crew_barrier(r->crew);
@@ -138,13 +184,14 @@ static void feed_up(const layer_run *r, const layer_weights *l, const float *x, 
   size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
   size_t first, last;
   float *inner = r->space->inner, *gate = r->space->gate;
+  const projection parts[] = {{&l->up, inner, width}, {&l->gate, gate, width}};
+  int gated = l->gate.out != 0;
   crew_share(r->crew, width, COLUMN_GRAIN, &first, &last);
-  project(r->crew, &l->up, x, hidden, inner, width, rows);
-  if (l->gate.weight == NULL) {
+  project(r, parts, gated ? 2 : 1, x, hidden, rows);
+  if (!gated) {
     activate_columns(r, inner, rows, first, last);
     return;
   }
-  project(r->crew, &l->gate, x, hidden, gate, width, rows);
   activate_columns(r, gate, rows, first, last);
   for (size_t row = 0; row < rows; row++)
     kernels_current()->multiply(gate + row * width + first, inner + row * width + first,
@@ -159,7 +206,7 @@ static void feed_forward_block(const layer_run *r, const layer_weights *l) {
     float *x = s->hidden + first * hidden; /* [rows, hidden] */
     feed_up(r, l, enter_block(r, &l->output_norm, x, s->context, rows), rows);
     crew_barrier(r->crew);
-    project(r->crew, &l->down, s->inner, width, s->projected, hidden, rows);
+    project_one(r, &l->down, s->inner, width, s->projected, hidden, rows);
     crew_barrier(r->crew);
     leave_block(r, &l->output_norm, s->projected, x, rows);
     /* The next rows' inner overwrites what others may still read. */
@@ -184,7 +231,7 @@ static void embed(const layer_run *r) {
   embed_tokens(r->crew, w, r->batch, w->projection.weight != NULL ? s->qkv : s->hidden);
   crew_barrier(r->crew);
   if (w->projection.weight == NULL) return;
-  project(r->crew, &w->projection, s->qkv, narrow, s->hidden, (size_t)w->hidden, r->tokens);
+  project_one(r, &w->projection, s->qkv, narrow, s->hidden, (size_t)w->hidden, r->tokens);
   crew_barrier(r->crew);
 }
 

@@ -65,15 +65,27 @@ static void widen_halves(const tensor *t, float *out, uint64_t count) {
   }
 }
 
-float *weights_block(encoder_weights *w, uint64_t count) {
-  if (!memory_grow((void **)&w->converted, w->converted_count, &w->converted_room,
-                   sizeof *w->converted))
+void *weights_bytes(encoder_weights *w, uint64_t bytes) {
+  if (!memory_grow((void **)&w->blocks, w->block_count, &w->block_room, sizeof *w->blocks))
     return NULL;
-  float *block = memory_alloc(memory_product(count, sizeof(float))); /* [count] */
+  void *block = memory_alloc(bytes);
   if (block == NULL) return NULL;
-  w->converted[w->converted_count++] = block;
-  w->private_bytes += count * sizeof(float);
+  w->blocks[w->block_count++] = (weights_memory){block, bytes};
+  w->private_bytes += bytes;
   return block;
+}
+
+float *weights_block(encoder_weights *w, uint64_t count) {
+  return weights_bytes(w, memory_product(count, sizeof(float)));
+}
+
+void weights_release(encoder_weights *w, const void *block) {
+  size_t i = 0;
+  while (i < w->block_count && w->blocks[i].block != block) i++;
+  if (i == w->block_count) return;
+  memory_free(w->blocks[i].block);
+  w->private_bytes -= w->blocks[i].bytes;
+  w->blocks[i] = w->blocks[--w->block_count];
 }
 
 static bert_status convert(encoder_weights *w, const tensor *t, uint64_t count, const float **out,
@@ -290,17 +302,31 @@ static bert_status bind_norms(const layer_binder *x, int bare) {
   return status == BERT_OK ? layer_norm(x, f->output_norm, &l->output_norm) : status;
 }
 
-/* Layer `i`, whose names may be those of a group of layers. */
+/* The weights under one number, of `bare` layers without the first norm. */
+static bert_status bind_numbered(const layer_binder *x, int bare) {
+  bert_status status = bind_attention(x);
+  if (status == BERT_OK) status = bind_feed_forward(x);
+  if (status == BERT_OK) status = bind_norms(x, bare);
+  return status == BERT_OK ? layer_pack(x->b->weights, x->layer, x->b->error) : status;
+}
+
+/* The number in the names of layer i: layers of one group have the same. */
+static int group_of(const model_config *c, int i) {
+  return (int)((double)i / ((double)c->layers / (double)c->layer_groups));
+}
+
 static bert_status bind_layer(binder *b, const family *f, const model_config *c, int i) {
   encoder_weights *w = b->weights;
   layer_weights *l = &w->layer[i];
-  int group = (int)((double)i / ((double)c->layers / (double)c->layer_groups));
-  layer_binder x = {b, f, c, group, l};
+  layer_binder x = {b, f, c, group_of(c, i), l};
+  bert_status status = BERT_OK;
+  if (i > 0 && group_of(c, i - 1) == x.number)
+    *l = w->layer[i - 1];
+  else
+    status = bind_numbered(&x, f->first_norm_bare && i == 0);
   l->rotation = c->local_layer[i] ? w->local_rotation : w->rotation;
   l->reach = c->local_layer[i] ? (size_t)c->window : SIZE_MAX;
-  bert_status status = bind_attention(&x);
-  if (status == BERT_OK) status = bind_feed_forward(&x);
-  return status == BERT_OK ? bind_norms(&x, f->first_norm_bare && i == 0) : status;
+  return status;
 }
 
 /* ---- The encoder ------------------------------------------------------- */
@@ -369,10 +395,11 @@ static bert_status bind_encoder(binder *b, const family *f, const model_config *
   return status == BERT_OK ? bind_pooler(b, f) : status;
 }
 
-bert_status weights_bind(const model_config *config, const tensor_file *file, encoder_weights *w,
-                         bert_error *error) {
+bert_status weights_bind(const model_config *config, const tensor_file *file,
+                         packed_precision precision, encoder_weights *w, bert_error *error) {
   binder b = {w, file, "", error};
   memset(w, 0, sizeof *w);
+  w->precision = precision;
   w->family = find_names(&b, config->family);
   if (w->family == NULL)
     return error_set(error, BERT_UNSUPPORTED, "config.json: no such model family: \"%s\"",
@@ -384,10 +411,10 @@ bert_status weights_bind(const model_config *config, const tensor_file *file, en
 }
 
 void weights_free(encoder_weights *w) {
-  for (size_t i = 0; i < w->converted_count; i++) memory_free(w->converted[i]);
+  for (size_t i = 0; i < w->block_count; i++) memory_free(w->blocks[i].block);
   rotation_free(w->rotation);
   rotation_free(w->local_rotation);
-  memory_free(w->converted);
+  memory_free(w->blocks);
   memory_free(w->layer);
   memset(w, 0, sizeof *w);
 }

@@ -25,14 +25,22 @@ static uint64_t inner_floats(const encoder_weights *w) {
 
 /* 0 where no layer is gated: the layers of a model are alike. */
 static uint64_t gate_floats(const encoder_weights *w) {
-  return w->layer[0].gate.weight != NULL ? inner_floats(w) : 0;
+  return w->layer[0].gate.out != 0 ? inner_floats(w) : 0;
+}
+
+/* Bytes of rows made ready for a product of reduced precision, the widest of a layer. */
+static uint64_t packed_size(const encoder_weights *w) {
+  size_t widest = (size_t)(w->hidden > w->intermediate ? w->hidden : w->intermediate);
+  if (w->precision == PRECISION_FLOAT32) return 0;
+  return (packed_rows_bytes(w->precision, FEED_FORWARD_ROWS, widest) + 63) / 64 * 64;
 }
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {
   uint64_t per_token = memory_product(tokens, 3 * (uint64_t)w->hidden + qkv_width(w));
   uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)longest;
   uint64_t angles = (uint64_t)members * (uint64_t)w->head_width;
-  return per_token + inner_floats(w) + gate_floats(w) + scores + angles + 8 * 16;
+  uint64_t packed = (uint64_t)members * packed_size(w) / sizeof(float);
+  return per_token + inner_floats(w) + gate_floats(w) + scores + angles + packed + 9 * 16;
 }
 
 static int suffices(const workspace *s, size_t tokens, size_t longest, int members) {
@@ -56,6 +64,8 @@ bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tok
   s->gate = cut(&next, (size_t)gate_floats(w));
   s->scores = cut(&next, (size_t)members * QUERY_ROWS * longest);
   s->angles = cut(&next, (size_t)members * (size_t)w->head_width);
+  s->packed_size = (size_t)packed_size(w);
+  s->packed = (char *)cut(&next, (size_t)members * s->packed_size / sizeof(float));
   s->tokens = tokens;
   s->longest = longest;
   s->members = members;

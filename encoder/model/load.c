@@ -39,9 +39,11 @@ static bert_status load_weights(bert_model *m, bert_error *error) {
   if (status != BERT_OK) return status;
   status = tensors_open(m->transformer_directory, "model.safetensors", m->copied, &m->file, error);
   if (status != BERT_OK) return status;
-  status = weights_bind(&m->config, m->file, &m->weights, error);
+  status = weights_bind(&m->config, m->file, m->precision, &m->weights, error);
   if (status == BERT_OK)
     status = heads_bind(&m->config, &m->head_config, m->file, &m->weights, error);
+  /* What was packed is not read again. */
+  if (m->precision != PRECISION_FLOAT32) tensors_drop_pages(m->file);
   if (status != BERT_OK) error_prefix(error, "%s/model.safetensors", m->transformer_directory);
   return status;
 }
@@ -136,7 +138,7 @@ static void describe(bert_model *m) {
   d->family = m->config.family;
   d->tokenizer = tokenizer_kind(m->tokenizer);
   d->pooling = pooling_name(m->sentence.poolings[0]);
-  d->precision = "float32";
+  d->precision = precision_name(m->precision);
   d->similarity = m->sentence.similarity;
   d->layers = m->config.layers;
   d->heads = m->config.heads;
@@ -159,7 +161,8 @@ static bert_status load_all(bert_model *m, bert_error *error) {
   return heads_describe(m, error);
 }
 
-bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error) {
+bert_status model_load(char *directory, int copy, packed_precision precision, bert_model **out,
+                       bert_error *error) {
   bert_model *m = memory_zero(sizeof *m);
   if (m == NULL) {
     memory_free(directory);
@@ -167,6 +170,7 @@ bert_status model_load(char *directory, int copy, bert_model **out, bert_error *
   }
   m->directory = directory;
   m->copied = copy;
+  m->precision = precision;
   bert_status status = load_all(m, error);
   if (status != BERT_OK) {
     model_free(m);

@@ -42,6 +42,7 @@ struct bert_model {
   struct bert_model *next;
   int owners;
   int copied;
+  packed_precision precision;
   uint64_t stamp; /* of the files it was read from */
   /* Of fingerprint.c: made when it is first asked for. */
   atomic_int fingerprinted;
@@ -63,8 +64,14 @@ struct bert_model {
 
 /* Reads everything in `directory`, a string that becomes the model's also
 ** after a failure. */
-bert_status model_load(char *directory, int copy, bert_model **out, bert_error *error);
+bert_status model_load(char *directory, int copy, packed_precision precision, bert_model **out,
+                       bert_error *error);
 void model_free(bert_model *model); /* NULL is allowed */
+
+/* ---- open.c ------------------------------------------------------------ */
+
+/* "float32", "bf16", "int8": as in bert_open_options. */
+const char *precision_name(packed_precision p);
 
 /* ---- logits.c ---------------------------------------------------------- */
 

@@ -25,22 +25,28 @@ static void watch_forks(void) {
   pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-static bert_model *find_open(const char *directory, int copied) {
+/* How a model is asked for: what tells apart the models of one directory. */
+typedef struct way {
+  int copied;
+  packed_precision precision;
+} way;
+
+static bert_model *find_open(const char *directory, way w) {
   for (bert_model *m = open_models; m != NULL; m = m->next)
-    if (m->copied == copied && strcmp(m->directory, directory) == 0 &&
-        m->stamp == model_stamp(m) && bert_check(m, NULL) == BERT_OK)
+    if (m->copied == w.copied && m->precision == w.precision &&
+        strcmp(m->directory, directory) == 0 && m->stamp == model_stamp(m) &&
+        bert_check(m, NULL) == BERT_OK)
       return m;
   return NULL;
 }
 
 /* Called with the mutex held. Takes `directory`. */
-static bert_status open_directory(char *directory, int copied, bert_model **model,
-                                  bert_error *error) {
-  bert_model *m = find_open(directory, copied);
+static bert_status open_directory(char *directory, way w, bert_model **model, bert_error *error) {
+  bert_model *m = find_open(directory, w);
   if (m != NULL) {
     memory_free(directory);
   } else {
-    bert_status status = model_load(directory, copied, &m, error);
+    bert_status status = model_load(directory, w.copied, w.precision, &m, error);
     if (status != BERT_OK) return status;
     m->next = open_models;
     open_models = m;
@@ -50,24 +56,39 @@ static bert_status open_directory(char *directory, int copied, bert_model **mode
   return BERT_OK;
 }
 
-static bert_status check_precision(const char *precision, bert_error *error) {
-  if (precision == NULL || strcmp(precision, "float32") == 0) return BERT_OK;
-  return error_set(error, BERT_UNSUPPORTED, "precision \"%s\" does not exist; there is float32",
-                   precision);
+static const char *const precision_names[] = {
+    [PRECISION_FLOAT32] = "float32", [PRECISION_BF16] = "bf16", [PRECISION_INT8] = "int8"};
+enum { PRECISIONS = sizeof precision_names / sizeof precision_names[0] };
+
+const char *precision_name(packed_precision p) {
+  return precision_names[p];
+}
+
+static bert_status read_precision(const char *name, packed_precision *out, bert_error *error) {
+  *out = PRECISION_FLOAT32;
+  if (name == NULL) return BERT_OK;
+  for (int i = 0; i < PRECISIONS; i++) {
+    if (strcmp(name, precision_names[i]) != 0) continue;
+    *out = (packed_precision)i;
+    return BERT_OK;
+  }
+  return error_set(error, BERT_UNSUPPORTED,
+                   "precision \"%s\" does not exist; there are float32, bf16 and int8", name);
 }
 
 bert_status bert_open(const char *source, const bert_open_options *options, bert_model **model,
                       bert_error *error) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   char *directory = NULL;
+  way w = {options != NULL && options->copy != 0, PRECISION_FLOAT32};
   if (source == NULL || source[0] == '\0')
     return error_set(error, BERT_ARGUMENT, "the name of a model directory or hub id is empty");
-  bert_status status = check_precision(options ? options->precision : NULL, error);
+  bert_status status = read_precision(options ? options->precision : NULL, &w.precision, error);
   if (status == BERT_OK) status = hub_resolve(source, &directory, error);
   if (status != BERT_OK) return status;
   pthread_once(&once, watch_forks);
   pthread_mutex_lock(&open_mutex);
-  status = open_directory(directory, options != NULL && options->copy != 0, model, error);
+  status = open_directory(directory, w, model, error);
   pthread_mutex_unlock(&open_mutex);
   return status;
 }

@@ -1,0 +1,39 @@
+/*
+** packing.c: the weights of a layer, rounded to a lower precision.
+**
+** Only the products of the layers are rounded: embeddings, norms, biases, attention
+** itself and the heads stay float32. Each linear is packed as soon as its layer is
+** bound, so that of a checkpoint whose tensors have to be converted no more than one
+** layer is held in both forms.
+*/
+#include "forward.h"
+
+static bert_status pack_linear(encoder_weights *w, linear *l, bert_error *error) {
+  size_t rows = (size_t)l->out, depth = (size_t)l->in;
+  if (l->out == 0) return BERT_OK;
+  if (w->precision == PRECISION_INT8 && l->in > PACKED_MOST_DEPTH)
+    return error_set(error, BERT_UNSUPPORTED,
+                     "int8 sums %d products at most, but a layer of this model sums %d: open it "
+                     "in bf16",
+                     PACKED_MOST_DEPTH, l->in);
+  void *block = weights_bytes(w, packed_bytes(w->precision, rows, depth));
+  if (block == NULL) return error_nomem(error, "rounding weights to a lower precision");
+  packed_make(w->precision, l->weight, depth, rows, depth, block, &l->packed);
+  return BERT_OK;
+}
+
+bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error) {
+  linear *const parts[] = {&l->query, &l->key,  &l->value,           &l->up,
+                           &l->gate,  &l->down, &l->attention_output};
+  enum { PARTS = sizeof parts / sizeof parts[0], GIVEN_UP = PARTS - 1 };
+  bert_status status = BERT_OK;
+  if (w->precision == PRECISION_FLOAT32) return BERT_OK;
+  for (int i = 0; i < PARTS && status == BERT_OK; i++) status = pack_linear(w, parts[i], error);
+  if (status != BERT_OK) return status;
+  /* Several may lie in one block: the first of them is its address. */
+  for (int i = 0; i < GIVEN_UP; i++) {
+    weights_release(w, parts[i]->weight);
+    parts[i]->weight = NULL;
+  }
+  return BERT_OK;
+}

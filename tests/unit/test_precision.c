@@ -1,0 +1,272 @@
+/*
+** test_precision.c: models opened in bf16 and int8: how near their embeddings stay to
+** those of the reference, with every kernel set; that a vector does not depend on its
+** batch; what such a model says of itself and keeps in memory.
+*/
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../support/dice.h"
+#include "../support/faults.h"
+#include "../support/golden.h"
+
+#define TINY "tests/golden/families/bert-mean"
+#define FAMILIES "tests/golden/families/"
+
+static bert_model *open_in(const char *directory, const char *precision) {
+  bert_error error = {BERT_OK, ""};
+  bert_open_options options = {precision, 0};
+  bert_model *model = NULL;
+  assert_ok(bert_open(directory, &options, &model, &error), &error);
+  return model;
+}
+
+static double cosine(const float *a, const float *b, size_t count) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < count; i++) {
+    ab += (double)a[i] * (double)b[i];
+    aa += (double)a[i] * (double)a[i];
+    bb += (double)b[i] * (double)b[i];
+  }
+  return ab / sqrt(aa * bb);
+}
+
+/* ---- Near the reference ---------------------------------------------------- */
+
+/* The smallest cosine to sentence-transformers' embeddings of the real model. */
+static double smallest_cosine(const char *precision) {
+  enum { DIM = 384 };
+  golden g = golden_open("tests/golden/minilm");
+  bert_model *model = open_in(MINILM_DIRECTORY, precision);
+  bert_encoder *encoder = make_encoder(model, 0);
+  const json_value *texts = json_get(g.root, "texts");
+  size_t count = (size_t)dice_size((int)texts->size, 3);
+  const float *expected = golden_tensor(&g, "embedding", texts->size * DIM); /* [count, DIM] */
+  float *made = malloc(count * DIM * sizeof *made);                          /* [count, DIM] */
+  bert_text *list = malloc(count * sizeof *list);
+  bert_error error = {BERT_OK, ""};
+  double smallest = 1;
+  for (size_t i = 0; i < count; i++) list[i] = golden_text(golden_at(texts, i));
+  assert_ok(bert_embed(encoder, list, count, NULL, made, NULL, &error), &error);
+  for (size_t i = 0; i < count; i++) {
+    double c = cosine(made + i * DIM, expected + i * DIM, DIM);
+    if (!(c >= smallest)) smallest = c;
+  }
+  free(list);
+  free(made);
+  bert_encoder_free(encoder);
+  bert_close(model);
+  golden_close(&g);
+  return smallest;
+}
+
+static void check_cosines(const char *set) {
+  double bf16 = smallest_cosine("bf16"), int8 = smallest_cosine("int8");
+  print_message("%s: cosine to the reference at least %.6f in bf16, %.6f in int8\n", set, bf16,
+                int8);
+  assert_true(bf16 >= 0.9999);
+  assert_true(int8 >= 0.995);
+}
+
+static void embeddings_stay_near_the_reference(void **state) {
+  (void)state;
+  with_each_kernel_set(check_cosines);
+}
+
+/* ---- Families ---------------------------------------------------------------- */
+
+/* Last hidden states of a text in `precision`, to be freed. */
+static float *hidden_states(const char *directory, const char *precision, size_t *count) {
+  bert_model *model = open_in(directory, precision);
+  bert_encoder *encoder = make_encoder(model, 2);
+  bert_error error = {BERT_OK, ""};
+  bert_tokens *tokens;
+  bert_pass *pass;
+  bert_text text = {"Time flies like an arrow; fruit flies like a banana.", 51};
+  assert_ok(bert_tokenize(model, text, NULL, NULL, &tokens, &error), &error);
+  assert_ok(bert_run(encoder, tokens, BERT_KEEP_ATTENTION, &pass, &error), &error);
+  const bert_description *d = bert_describe(model);
+  *count = (size_t)bert_pass_tokens(pass) * (size_t)d->hidden_size;
+  float *hidden = malloc(*count * sizeof *hidden);
+  memcpy(hidden, bert_pass_hidden(pass, d->layers), *count * sizeof *hidden);
+  float *norms = malloc((size_t)bert_pass_tokens(pass) * sizeof *norms);
+  assert_ok(bert_pass_value_norms(pass, d->layers - 1, 0, norms, &error), &error);
+  free(norms);
+  bert_pass_free(pass);
+  bert_tokens_free(tokens);
+  bert_encoder_free(encoder);
+  bert_close(model);
+  return hidden;
+}
+
+/* Small layers with random weights: the plain pass's numbers, with the noise of
+** rounded factors. */
+static void every_family_runs_in_every_precision(void **state) {
+  (void)state;
+  static const char *const names[] = {"bert-mean",  "bert-bf16",   "bert-fp16",    "bert-sharded",
+                                      "distilbert", "electra",     "albert-mlm",   "mpnet",
+                                      "modernbert", "nomic-bert",  "gte",          "jina-bert",
+                                      "jina-code",  "xlm-roberta", "camembert-mlm"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    char directory[120];
+    size_t count, same;
+    snprintf(directory, sizeof directory, FAMILIES "%s", names[i]);
+    float *plain = hidden_states(directory, NULL, &count);
+    float *bf16 = hidden_states(directory, "bf16", &same);
+    float *int8 = hidden_states(directory, "int8", &same);
+    assert_int_equal(same, count);
+    double near = cosine(plain, bf16, count), less = cosine(plain, int8, count);
+    print_message("%s: cosine of hidden states %.6f in bf16, %.6f in int8\n", names[i], near, less);
+    assert_true(near >= 0.9999);
+    assert_true(less >= 0.999);
+    assert_true(memcmp(plain, bf16, count * sizeof *plain) != 0);
+    free(plain);
+    free(bf16);
+    free(int8);
+  }
+}
+
+/* ---- Any batch ------------------------------------------------------------------ */
+
+enum { TEXTS = 60, DIM = 32 };
+
+static char *make_text(dice *d) {
+  static const char *const words[] = {"time", "flies", "like", "an", "arrow", "fruit", "banana"};
+  size_t count = dice_throw(d, 70);
+  char *text = calloc(1, count * 8 + 1);
+  for (size_t i = 0; i < count; i++) strcat(strcat(text, i ? " " : ""), words[dice_throw(d, 7)]);
+  return text;
+}
+
+static void check_any_batch(const char *set) {
+  static const char *const precisions[] = {"bf16", "int8"};
+  static float together[TEXTS * DIM], alone[DIM]; /* [TEXTS, DIM], [DIM] */
+  bert_text texts[TEXTS];
+  bert_error error = {BERT_OK, ""};
+  dice d = dice_take(dice_seed(7), 0);
+  (void)set;
+  for (size_t i = 0; i < TEXTS; i++) {
+    texts[i].data = make_text(&d);
+    texts[i].size = strlen(texts[i].data);
+  }
+  for (int p = 0; p < 2; p++) {
+    bert_model *model = open_in(TINY, precisions[p]);
+    for (int threads = 1; threads <= 3; threads += dice_size(1, 2)) {
+      bert_encoder *encoder = make_encoder(model, threads);
+      assert_ok(bert_embed(encoder, texts, TEXTS, NULL, together, NULL, &error), &error);
+      for (size_t i = 0; i < TEXTS; i++) {
+        assert_ok(bert_embed(encoder, &texts[i], 1, NULL, alone, NULL, &error), &error);
+        assert_memory_equal(alone, together + i * DIM, sizeof alone);
+      }
+      bert_encoder_free(encoder);
+    }
+    bert_close(model);
+  }
+  for (size_t i = 0; i < TEXTS; i++) free((char *)(uintptr_t)texts[i].data);
+}
+
+static void a_vector_is_the_same_in_any_batch(void **state) {
+  (void)state;
+  with_each_kernel_set(check_any_batch);
+}
+
+/* ---- The model ------------------------------------------------------------------ */
+
+static void precisions_are_models_of_their_own(void **state) {
+  (void)state;
+  bert_model *plain = open_in(TINY, "float32"), *bf16 = open_in(TINY, "bf16");
+  bert_model *int8 = open_in(TINY, "int8"), *again = open_in(TINY, "bf16");
+  unsigned char prints[3][16];
+  bert_error error = {BERT_OK, ""};
+  assert_ptr_equal(again, bf16);
+  assert_true(plain != bf16 && bf16 != int8);
+  assert_string_equal(bert_describe(plain)->precision, "float32");
+  assert_string_equal(bert_describe(bf16)->precision, "bf16");
+  assert_string_equal(bert_describe(int8)->precision, "int8");
+  assert_ok(bert_fingerprint(plain, prints[0], &error), &error);
+  assert_ok(bert_fingerprint(bf16, prints[1], &error), &error);
+  assert_ok(bert_fingerprint(int8, prints[2], &error), &error);
+  assert_memory_not_equal(prints[0], prints[1], 16);
+  assert_memory_not_equal(prints[1], prints[2], 16);
+  bert_close(plain);
+  bert_close(again);
+  bert_close(bf16);
+  bert_close(int8);
+}
+
+/* 10.6 million weights of six layers, in 2 bytes or in 1 and a scale for each row. */
+static void memory_is_that_of_the_packed_weights(void **state) {
+  (void)state;
+  const uint64_t weights = 6 * (4 * 384 * 384 + 2 * 384 * 1536);
+  bert_model *bf16 = open_in(MINILM_DIRECTORY, "bf16"), *int8 = open_in(MINILM_DIRECTORY, "int8");
+  assert_true(bert_describe(bf16)->private_bytes >= 2 * weights);
+  assert_true(bert_describe(bf16)->private_bytes < 2 * weights + weights / 20);
+  assert_true(bert_describe(int8)->private_bytes >= weights);
+  assert_true(bert_describe(int8)->private_bytes < weights + weights / 20);
+  bert_close(bf16);
+  bert_close(int8);
+}
+
+/* A checkpoint of bfloat16 needs no float32 copy of what was packed, or less. */
+static void halves_are_packed_without_a_float32_copy(void **state) {
+  (void)state;
+  bert_model *plain = open_in(FAMILIES "bert-bf16", NULL);
+  bert_model *bf16 = open_in(FAMILIES "bert-bf16", "bf16");
+  assert_true(bert_describe(bf16)->private_bytes < bert_describe(plain)->private_bytes);
+  bert_close(plain);
+  bert_close(bf16);
+}
+
+static bert_status open_and_embed(void *user, bert_error *error) {
+  bert_open_options options = {user, 0};
+  bert_model *model = NULL;
+  bert_encoder *encoder = NULL;
+  float embedding[DIM]; /* [DIM] */
+  bert_text text = {"time flies", 10};
+  bert_status status = bert_open(TINY, &options, &model, error);
+  if (status != BERT_OK) return status;
+  status = bert_encoder_create(model, &encoder, error);
+  if (status == BERT_OK) status = bert_embed(encoder, &text, 1, NULL, embedding, NULL, error);
+  bert_encoder_free(encoder);
+  bert_close(model);
+  return status;
+}
+
+static void opening_without_memory_is_an_error(void **state) {
+  (void)state;
+  char bf16[] = "bf16", int8[] = "int8";
+  assert_true(faults_each(open_and_embed, bf16) > 20);
+  assert_true(faults_each(open_and_embed, int8) > 20);
+}
+
+static void unknown_precisions_are_refused(void **state) {
+  (void)state;
+  bert_error error = {BERT_OK, ""};
+  bert_open_options options = {"float16", 0};
+  bert_model *model = NULL;
+  assert_int_equal(bert_open(TINY, &options, &model, &error), BERT_UNSUPPORTED);
+  assert_string_equal(error.text,
+                      "precision \"float16\" does not exist; there are float32, bf16 and int8");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(embeddings_stay_near_the_reference),
+      cmocka_unit_test(every_family_runs_in_every_precision),
+      cmocka_unit_test(a_vector_is_the_same_in_any_batch),
+      cmocka_unit_test(precisions_are_models_of_their_own),
+      cmocka_unit_test(memory_is_that_of_the_packed_weights),
+      cmocka_unit_test(halves_are_packed_without_a_float32_copy),
+      cmocka_unit_test(opening_without_memory_is_an_error),
+      cmocka_unit_test(unknown_precisions_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
