@@ -46,12 +46,22 @@ packed_linear_function packed_linear_scalar;
 #ifdef BERT_KERNELS_X86
 pack_rows_function pack_rows_avx2, pack_rows_avx512;
 packed_linear_function packed_linear_avx2, packed_linear_avx512, packed_linear_vnni,
-    packed_linear_bf16;
+    packed_linear_bf16, packed_linear_amx;
 #endif
 #ifdef BERT_KERNELS_NEON
 pack_rows_function pack_rows_neon;
 packed_linear_function packed_linear_neon;
 #endif
+
+/* The arguments of packed_linear. */
+typedef struct packed_job {
+  const packed_rows *x;
+  const packed_weights *w;
+  size_t last;
+  const float *bias;
+  float *y;
+  size_t ldy;
+} packed_job;
 
 /* packed.c: bytes of a row or column of `depth` terms; what pack_rows puts into
 ** *out, all but the numbers; and the scale of codes of numbers that are at most

@@ -303,7 +303,7 @@ const kernels kernels_avx512vnni =
 const kernels kernels_avx512bf16 =
     VECTOR_KERNELS("avx512bf16", cpu_has_bf16, "avx512", pack_rows_avx512, packed_linear_bf16);
 const kernels kernels_amx =
-    VECTOR_KERNELS("amx", cpu_has_amx, "avx512", pack_rows_avx512, packed_linear_bf16);
+    VECTOR_KERNELS("amx", cpu_has_amx, "avx512", pack_rows_avx512, packed_linear_amx);
 
 #else
 typedef int no_avx512_here; /* ISO C wants a declaration in every file */

@@ -85,16 +85,6 @@ INLINE void pack_rows(packed_precision p, const float *x, size_t ldx, size_t row
 
 /* ---- products ------------------------------------------------------------- */
 
-/* The arguments of packed_linear. */
-typedef struct packed_job {
-  const packed_rows *x;
-  const packed_weights *w;
-  size_t last;
-  const float *bias;
-  float *y;
-  size_t ldy;
-} packed_job;
-
 /* How many rows and vectors of columns a tile has for products of up to `rows`
 ** rows; the last shape of a list is for all others. */
 typedef struct packed_shape {
