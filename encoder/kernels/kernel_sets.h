@@ -37,12 +37,31 @@ int cpu_has_bf16(void);   /* the above and AVX512-BF16 */
 int cpu_has_amx(void);    /* the above and AMX-TILE, -BF16 and -INT8 */
 
 /* packed_*.c: the packed products in one set of instructions. */
-#define PACKED_FUNCTIONS(SET)                                                                      \
-  void pack_rows_##SET(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,  \
-                       void *block, packed_rows *out);                                             \
-  void packed_linear_##SET(const packed_rows *x, const packed_weights *w, size_t first,            \
-                           size_t last, const float *bias, float *y, size_t ldy)
-PACKED_FUNCTIONS(scalar);
+typedef void pack_rows_function(packed_precision p, const float *x, size_t ldx, size_t rows,
+                                size_t depth, void *block, packed_rows *out);
+typedef void packed_linear_function(const packed_rows *x, const packed_weights *w, size_t first,
+                                    size_t last, const float *bias, float *y, size_t ldy);
+pack_rows_function pack_rows_scalar;
+packed_linear_function packed_linear_scalar;
+#ifdef BERT_KERNELS_X86
+pack_rows_function pack_rows_avx2, pack_rows_avx512;
+packed_linear_function packed_linear_avx2, packed_linear_avx512, packed_linear_vnni,
+    packed_linear_bf16, packed_linear_amx;
+#endif
+#ifdef BERT_KERNELS_NEON
+pack_rows_function pack_rows_neon;
+packed_linear_function packed_linear_neon;
+#endif
+
+/* The arguments of packed_linear. */
+typedef struct packed_job {
+  const packed_rows *x;
+  const packed_weights *w;
+  size_t last;
+  const float *bias;
+  float *y;
+  size_t ldy;
+} packed_job;
 
 /* packed.c: bytes of a row or column of `depth` terms; what pack_rows puts into
 ** *out, all but the numbers; and the scale of codes of numbers that are at most

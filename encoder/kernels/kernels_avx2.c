@@ -281,7 +281,8 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
 #pragma GCC pop_options
 #endif
 
-const kernels kernels_avx2 = VECTOR_KERNELS("avx2", cpu_has_avx2, NULL, scalar);
+const kernels kernels_avx2 =
+    VECTOR_KERNELS("avx2", cpu_has_avx2, NULL, pack_rows_avx2, packed_linear_avx2);
 
 #else
 typedef int no_avx2_here; /* ISO C wants a declaration in every file */

@@ -294,10 +294,16 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
 #pragma GCC pop_options
 #endif
 
-const kernels kernels_avx512 = VECTOR_KERNELS("avx512", cpu_has_avx512, NULL, scalar);
-const kernels kernels_avx512vnni = VECTOR_KERNELS("avx512vnni", cpu_has_vnni, "avx512", scalar);
-const kernels kernels_avx512bf16 = VECTOR_KERNELS("avx512bf16", cpu_has_bf16, "avx512", scalar);
-const kernels kernels_amx = VECTOR_KERNELS("amx", cpu_has_amx, "avx512", scalar);
+const kernels kernels_avx512 =
+    VECTOR_KERNELS("avx512", cpu_has_avx512, NULL, pack_rows_avx512, packed_linear_avx512);
+
+/* The same with instructions for less precision. */
+const kernels kernels_avx512vnni =
+    VECTOR_KERNELS("avx512vnni", cpu_has_vnni, "avx512", pack_rows_avx512, packed_linear_vnni);
+const kernels kernels_avx512bf16 =
+    VECTOR_KERNELS("avx512bf16", cpu_has_bf16, "avx512", pack_rows_avx512, packed_linear_bf16);
+const kernels kernels_amx =
+    VECTOR_KERNELS("amx", cpu_has_amx, "avx512", pack_rows_avx512, packed_linear_amx);
 
 #else
 typedef int no_avx512_here; /* ISO C wants a declaration in every file */

@@ -233,7 +233,8 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
 
 #include "vector_kernels.h"
 
-const kernels kernels_neon = VECTOR_KERNELS("neon", always, NULL, scalar);
+const kernels kernels_neon =
+    VECTOR_KERNELS("neon", always, NULL, pack_rows_neon, packed_linear_neon);
 
 #else
 typedef int no_neon_here; /* ISO C wants a declaration in every file */

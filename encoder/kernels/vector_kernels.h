@@ -55,14 +55,13 @@ enum { TILE_COLS = 4 };
 #include "vector_math.h"
 #include "vector_rows.h"
 
-/* FLOAT32_OF as in kernels.h; PACKED: the suffix of the set's packed products. */
-#define VECTOR_KERNELS(NAME, SUPPORTED, FLOAT32_OF, PACKED)                                        \
+/* FLOAT32_OF as in kernels.h; the packed products are from packed_*.c. */
+#define VECTOR_KERNELS(NAME, SUPPORTED, FLOAT32_OF, PACK_ROWS, PACKED_LINEAR)                      \
   {                                                                                                \
-    .name = NAME, .supported = SUPPORTED, .float32_of = FLOAT32_OF,                                \
-    .pack_rows = pack_rows_##PACKED, .packed_linear = packed_linear_##PACKED, .linear = linear,    \
-    .activate = activate, .layer_norm = layer_norm, .attention_scores = attention_scores,          \
-    .softmax = softmax, .attention_context = attention_context, .add_scaled = add_scaled,          \
-    .maximum = maximum, .multiply = multiply, .rotate = rotate, .dot = dot,                        \
-    .squared_distance = squared_distance, .dot_codes = dot_codes, .from_half = from_half,          \
-    .from_bfloat16 = from_bfloat16,                                                                \
+    .name = NAME, .supported = SUPPORTED, .float32_of = FLOAT32_OF, .pack_rows = PACK_ROWS,        \
+    .packed_linear = PACKED_LINEAR, .linear = linear, .activate = activate,                        \
+    .layer_norm = layer_norm, .attention_scores = attention_scores, .softmax = softmax,            \
+    .attention_context = attention_context, .add_scaled = add_scaled, .maximum = maximum,          \
+    .multiply = multiply, .rotate = rotate, .dot = dot, .squared_distance = squared_distance,      \
+    .dot_codes = dot_codes, .from_half = from_half, .from_bfloat16 = from_bfloat16,                \
   }

@@ -11,5 +11,5 @@ mkdir -p "$out"
   encoder/kernels/*.c tests/unit/kernel_checks_main.c \
   tests/unit/kernel_checks.c tests/unit/formula_checks.c \
   tests/unit/product_checks.c tests/unit/vector_checks.c tests/unit/code_checks.c \
-  tests/unit/packed_checks.c -lm -o "$out/kernel_checks"
+  tests/unit/packed_checks.c tests/unit/packed_amx_checks.c -lm -o "$out/kernel_checks"
 qemu-aarch64 "$out/kernel_checks"

@@ -19,6 +19,10 @@ typedef struct kernel_check {
 extern const kernel_check kernel_checks[];
 extern const kernel_check packed_checks[];
 
+/* The scalar set with the packed products of packed_amx.h, their instructions
+** emulated. */
+const kernels *amx_emulated(void);
+
 /* ---- for the files of checks only --------------------------------------- */
 
 int check_linear(const kernels *set);

@@ -27,6 +27,7 @@ int main(void) {
     if ((*set)->float32_of == NULL) failures += run_all(*set, kernel_checks);
     failures += run_all(*set, packed_checks);
   }
+  failures += run_all(amx_emulated(), packed_checks);
   printf("%d failures\n", failures);
   return failures != 0;
 }

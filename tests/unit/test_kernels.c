@@ -217,5 +217,6 @@ int main(void) {
     if ((*set)->float32_of == NULL) add_checks(*set, kernel_checks);
     add_checks(*set, packed_checks);
   }
+  add_checks(amx_emulated(), packed_checks);
   return _cmocka_run_group_tests("kernels", tests, test_count, NULL, NULL);
 }

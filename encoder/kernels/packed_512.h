@@ -1,0 +1,94 @@
+/*
+** packed_512.h: the vocabulary of packed_vectors.h in AVX-512, for the sets that
+** differ in how they multiply; included after their target pragma.
+*/
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 16 };
+typedef __m512 V;
+typedef __v16si I; /* as __m512i, gcc 12 would copy sums at each step */
+
+INLINE V v_load(const float *p) {
+  return _mm512_loadu_ps(p);
+}
+
+INLINE void v_store(float *p, V v) {
+  _mm512_storeu_ps(p, v);
+}
+
+INLINE __mmask16 first_lanes(size_t n) {
+  return (__mmask16)((1u << n) - 1);
+}
+
+INLINE V v_load_part(const float *p, size_t n) {
+  return _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
+
+INLINE void v_store_part(float *p, V v, size_t n) {
+  _mm512_mask_storeu_ps(p, first_lanes(n), v);
+}
+
+INLINE V v_set1(float x) {
+  return _mm512_set1_ps(x);
+}
+
+INLINE V v_add(V a, V b) {
+  return _mm512_add_ps(a, b);
+}
+
+INLINE V v_sub(V a, V b) {
+  return _mm512_sub_ps(a, b);
+}
+
+INLINE V v_mul(V a, V b) {
+  return _mm512_mul_ps(a, b);
+}
+
+INLINE V v_max(V a, V b) {
+  return _mm512_max_ps(a, b);
+}
+
+INLINE V v_abs(V x) {
+  return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x);
+}
+
+/* As packed.c has it. */
+INLINE void v_store_bf16(uint16_t *p, V x) {
+  __m512i bits = _mm512_castps_si512(x);
+  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  __m512i nan = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+  __m512i all = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(all, 16)));
+}
+
+INLINE void v_store_codes(uint8_t *p, V x) {
+  __m512i codes = _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  codes = _mm512_add_epi32(codes, _mm512_set1_epi32(128));
+  _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(codes));
+}
+
+INLINE V v_from_sums(I sums, const int32_t *columns) {
+  __m512i excess = _mm512_slli_epi32(_mm512_loadu_si512(columns), 7);
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32((__m512i)sums, excess));
+}
+
+#include "packed_vectors.h"
+
+/* Tiles of 1 to 4, 8, 12 and 14 rows. */
+#define TILES_TO_4(T, C) T(1, C) T(2, C) T(3, C) T(4, C)
+#define TILES_TO_8(T, C) TILES_TO_4(T, C) T(5, C) T(6, C) T(7, C) T(8, C)
+#define TILES_TO_12(T, C) TILES_TO_8(T, C) T(9, C) T(10, C) T(11, C) T(12, C)
+#define TILES_TO_14(T, C) TILES_TO_12(T, C) T(13, C) T(14, C)
+
+/* For instructions that multiply groups as they are: up to 28 sums, 2 or 3 vectors
+** of w and one of x. */
+#define TILES_OF_GROUPS(T) TILES_TO_14(T, 1) TILES_TO_14(T, 2) TILES_TO_8(T, 3) TILES_TO_4(T, 4)
+#define SHAPES_OF_GROUPS                                                                           \
+  {                                                                                                \
+    {4, 4, 4}, {14, 14, 2}, {                                                                      \
+      SIZE_MAX, 8, 3                                                                               \
+    }                                                                                              \
+  }
