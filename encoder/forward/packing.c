@@ -8,18 +8,25 @@
 */
 #include "forward.h"
 
-static bert_status pack_linear(encoder_weights *w, linear *l, bert_error *error) {
+static bert_status pack_linear(encoder_weights *w, linear *l, packed_precision precision,
+                               bert_error *error) {
   size_t rows = (size_t)l->out, depth = (size_t)l->in;
   if (l->out == 0) return BERT_OK;
-  if (w->precision == PRECISION_INT8 && l->in > PACKED_MOST_DEPTH)
+  if (precision == PRECISION_INT8 && l->in > PACKED_MOST_DEPTH)
     return error_set(error, BERT_UNSUPPORTED,
                      "int8 sums %d products at most, but a layer of this model sums %d: open it "
                      "in bf16",
                      PACKED_MOST_DEPTH, l->in);
-  void *block = weights_bytes(w, packed_bytes(w->precision, rows, depth));
+  void *block = weights_bytes(w, packed_bytes(precision, rows, depth));
   if (block == NULL) return error_nomem(error, "rounding weights to a lower precision");
-  packed_make(w->precision, l->weight, depth, rows, depth, block, &l->packed);
+  packed_make(precision, l->weight, depth, rows, depth, block, &l->packed);
   return BERT_OK;
+}
+
+/* What comes out of the activation has a few numbers far beyond all others; in codes of
+** 8 bits little of the rest would be left. */
+static packed_precision down_precision(const encoder_weights *w) {
+  return w->precision == PRECISION_INT8 ? PRECISION_BF16 : w->precision;
 }
 
 bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error) {
@@ -28,7 +35,9 @@ bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error) 
   enum { PARTS = sizeof parts / sizeof parts[0], GIVEN_UP = PARTS - 1 };
   bert_status status = BERT_OK;
   if (w->precision == PRECISION_FLOAT32) return BERT_OK;
-  for (int i = 0; i < PARTS && status == BERT_OK; i++) status = pack_linear(w, parts[i], error);
+  for (int i = 0; i < PARTS && status == BERT_OK; i++)
+    status =
+        pack_linear(w, parts[i], parts[i] == &l->down ? down_precision(w) : w->precision, error);
   if (status != BERT_OK) return status;
   /* Several may lie in one block: the first of them is its address. */
   for (int i = 0; i < GIVEN_UP; i++) {

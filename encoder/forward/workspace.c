@@ -32,7 +32,8 @@ static uint64_t gate_floats(const encoder_weights *w) {
 static uint64_t packed_size(const encoder_weights *w) {
   size_t widest = (size_t)(w->hidden > w->intermediate ? w->hidden : w->intermediate);
   if (w->precision == PRECISION_FLOAT32) return 0;
-  return (packed_rows_bytes(w->precision, FEED_FORWARD_ROWS, widest) + 63) / 64 * 64;
+  /* bf16, which layers of int8 have too, takes more. */
+  return (packed_rows_bytes(PRECISION_BF16, FEED_FORWARD_ROWS, widest) + 63) / 64 * 64;
 }
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {

@@ -63,18 +63,25 @@ typedef struct packed_job {
   size_t ldy;
 } packed_job;
 
-/* packed.c: bytes of a row or column of `depth` terms; what pack_rows puts into
-** *out, all but the numbers; and the scale of codes of numbers that are at most
-** `most` in size: NaN when that is not finite. A number's code is the nearest to
-** it times *inverse; where that is 0, all codes are 0. */
+/* packed.c: bytes of a row or column of `depth` terms, and what pack_rows puts into
+** *out, all but the numbers. */
 size_t packed_row_bytes(packed_precision p, size_t depth);
-float *packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block,
-                        packed_rows *out);
-float packed_scale(float most, float *inverse);
+void packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block, packed_rows *out);
 
-/* Also packed.c, in plain C: the largest |x[count]|, and numbers to what is stored;
-** inverse is not 0. */
-float packed_most(const float *x, size_t count);
+/* Also packed.c: how numbers become codes. A number's code is the whole number
+** nearest to it times `inverse`, plus `zero`; where inverse is 0, all codes are. */
+typedef struct packed_scale {
+  float scale, inverse;
+  int32_t zero;
+} packed_scale;
+
+/* The scale of row r of x, whose numbers and 0 lie in [low, high], or are not finite
+** where these are NaN; kept in x. */
+packed_scale packed_rows_scale(const packed_rows *x, size_t r, float low, float high);
+
+/* Also packed.c, in plain C: min(x[count], 0) and max(x[count], 0), or NaN both where
+** not all are finite; and numbers to what is stored, inverse not being 0. */
+void packed_range(const float *x, size_t count, float *low, float *high);
 void packed_to_bf16(const float *x, uint16_t *codes, size_t count);
 void packed_to_int8(const float *x, float inverse, int8_t *codes, size_t count);
 

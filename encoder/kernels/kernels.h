@@ -55,8 +55,10 @@ enum { ACTIVATION_COUNT = ACTIVATION_IDENTITY + 1 };
 ** exact and are summed in float32. Sets differ in the last bits, and some take
 ** numbers and sums below 2^-126 as 0.
 ** int8: a column of w is scale * code, code in [-127, 127] the nearest whole
-** number, scale = max |w| / 127; a row of x likewise, with a scale of its own,
-** its codes stored plus 128. Sums are exact, and
+** number, scale = max |w| / 127. A row of x is scale * (code - zero), code in
+** [0, 255], its range from min(x, 0) to max(x, 0) spread over 254 steps: rows are
+** lopsided, after a GELU above all, and would else leave half of the codes unused.
+** Sums are exact, and
 **   y = sum * (scale of the row * scale of the column) + bias
 ** in float32, in that order: the same bits in every set. A row or column whose
 ** numbers are all below 2^-100 counts as zeros; one with a NaN or an infinity
@@ -90,9 +92,10 @@ typedef struct packed_weights {
 typedef struct packed_rows {
   packed_precision precision;
   size_t rows, depth;
-  size_t stride;       /* bytes from one row to the next */
-  const void *codes;   /* uint16 of bfloat16, or uint8 of code + 128 */
-  const float *scales; /* int8: [rows]; else NULL */
+  size_t stride;        /* bytes from one row to the next */
+  const void *codes;    /* uint16 of bfloat16, or uint8 of codes */
+  const float *scales;  /* int8: [rows]; else NULL */
+  const int32_t *zeros; /* int8: [rows], the code of 0; else NULL */
 } packed_rows;
 
 /* Bytes of the block that weights [cols, depth] or rows [rows, depth] need; 0 for

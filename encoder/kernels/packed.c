@@ -39,8 +39,8 @@ uint64_t packed_bytes(packed_precision p, size_t cols, size_t depth) {
 uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth) {
   if (p == PRECISION_FLOAT32) return 0;
   if (too_large(rows, depth)) return UINT64_MAX;
-  uint64_t beside = p == PRECISION_INT8 ? round_up(rows * sizeof(float), PACKED_ROW_STEP) : 0;
-  return (uint64_t)rows * packed_row_bytes(p, depth) + beside;
+  size_t numbers = p == PRECISION_INT8 ? sizeof(float) + sizeof(int32_t) : 0;
+  return (uint64_t)rows * packed_row_bytes(p, depth) + round_up(rows * numbers, PACKED_ROW_STEP);
 }
 
 void packed_open(packed_precision p, size_t cols, size_t depth, const void *block,
@@ -53,14 +53,13 @@ void packed_open(packed_precision p, size_t cols, size_t depth, const void *bloc
   out->sums = (const int32_t *)(const void *)(out->scales + padded);
 }
 
-/* Returns the scales of *out, to be filled in: NULL for bf16. */
-float *packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block,
-                        packed_rows *out) {
+void packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block,
+                      packed_rows *out) {
   size_t stride = packed_row_bytes(p, depth);
-  float *scales =
-      p == PRECISION_INT8 ? (float *)(void *)((char *)block + rows * stride) : (float *)NULL;
-  *out = (packed_rows){p, rows, depth, stride, block, scales};
-  return scales;
+  *out = (packed_rows){p, rows, depth, stride, block, NULL, NULL};
+  if (p != PRECISION_INT8) return;
+  out->scales = (const float *)(const void *)((const char *)block + rows * stride);
+  out->zeros = (const int32_t *)(const void *)(out->scales + rows);
 }
 
 packed_rows packed_rows_part(const packed_rows *x, size_t first, size_t count) {
@@ -68,16 +67,39 @@ packed_rows packed_rows_part(const packed_rows *x, size_t first, size_t count) {
   part.rows = count;
   part.codes = (const char *)x->codes + first * x->stride;
   if (x->scales != NULL) part.scales = x->scales + first;
+  if (x->zeros != NULL) part.zeros = x->zeros + first;
   return part;
 }
 
-/* Below 2^-100 the inverse would come near the largest float and past it. */
-float packed_scale(float most, float *inverse) {
-  *inverse = 0.0f;
-  if (!(most <= 0x1.fffffep127f)) return NAN;
-  if (most < 0x1p-100f) return 0.0f;
-  *inverse = 127.0f / most;
-  return most / 127.0f;
+/* ---- scales ---------------------------------------------------------------- */
+
+/* Of numbers that are spread over 254 steps, `half` being half of their range. Below
+** 2^-100 the inverse would come near the largest float and past it. */
+static packed_scale scale_of(float half) {
+  if (!(half <= 0x1.fffffep127f)) return (packed_scale){NAN, 0.0f, 0};
+  if (half < 0x1p-100f) return (packed_scale){0.0f, 0.0f, 0};
+  return (packed_scale){half / 127.0f, 127.0f / half, 0};
+}
+
+/* The lowest number gets code 0. The highest is 254 steps above it, and both are
+** rounded: it gets 255 at most. */
+packed_scale packed_rows_scale(const packed_rows *x, size_t r, float low, float high) {
+  packed_scale s = scale_of(0.5f * high - 0.5f * low);
+  if (s.inverse != 0.0f) s.zero = -(int32_t)nearbyintf(low * s.inverse);
+  ((float *)(uintptr_t)x->scales)[r] = s.scale;
+  ((int32_t *)(uintptr_t)x->zeros)[r] = s.zero;
+  return s;
+}
+
+void packed_range(const float *x, size_t count, float *low, float *high) {
+  int finite = 1;
+  *low = *high = 0.0f;
+  for (size_t i = 0; i < count; i++) {
+    finite = finite && isfinite(x[i]);
+    if (x[i] < *low) *low = x[i];
+    if (x[i] > *high) *high = x[i];
+  }
+  if (!finite) *low = *high = NAN;
 }
 
 /* ---- rounding ------------------------------------------------------------- */
@@ -112,7 +134,7 @@ void packed_to_int8(const float *x, float inverse, int8_t *codes, size_t count) 
 
 /* The largest |x|; NaN or an infinity where there is one. Without their signs the
 ** bits of floats are ordered as the floats are, NaN above all. */
-float packed_most(const float *x, size_t count) {
+static float largest(const float *x, size_t count) {
   enum { LANES = 8 };
   uint32_t lane[LANES] = {0}, bits[LANES];
   size_t i = 0;
@@ -183,7 +205,9 @@ static void pack_panel(packed_precision p, const float *w, size_t ldw, size_t co
     memset(scales, 0, PACKED_COLUMNS * sizeof *scales);
     memset(sums, 0, PACKED_COLUMNS * sizeof *sums);
     for (size_t c = 0; c < count; c++) {
-      scales[c] = packed_scale(packed_most(w + c * ldw, depth), &inverse[c]);
+      packed_scale s = scale_of(largest(w + c * ldw, depth));
+      scales[c] = s.scale;
+      inverse[c] = s.inverse;
     }
   }
   for (size_t g = 0; g < words; g += WORDS) {

@@ -50,8 +50,8 @@ INLINE V v_max(V a, V b) {
   return _mm512_max_ps(a, b);
 }
 
-INLINE V v_abs(V x) {
-  return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x);
+INLINE V v_min(V a, V b) {
+  return _mm512_min_ps(a, b);
 }
 
 /* As packed.c has it. */
@@ -64,14 +64,14 @@ INLINE void v_store_bf16(uint16_t *p, V x) {
   _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(all, 16)));
 }
 
-INLINE void v_store_codes(uint8_t *p, V x) {
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
   __m512i codes = _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  codes = _mm512_add_epi32(codes, _mm512_set1_epi32(128));
+  codes = _mm512_add_epi32(codes, _mm512_set1_epi32(zero));
   _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(codes));
 }
 
-INLINE V v_from_sums(I sums, const int32_t *columns) {
-  __m512i excess = _mm512_slli_epi32(_mm512_loadu_si512(columns), 7);
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  __m512i excess = _mm512_mullo_epi32(_mm512_loadu_si512(columns), _mm512_set1_epi32(zero));
   return _mm512_cvtepi32_ps(_mm512_sub_epi32((__m512i)sums, excess));
 }
 

@@ -66,8 +66,8 @@ INLINE V v_max(V a, V b) {
   return _mm256_max_ps(a, b);
 }
 
-INLINE V v_abs(V x) {
-  return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+INLINE V v_min(V a, V b) {
+  return _mm256_min_ps(a, b);
 }
 
 /* Eight numbers of at most 16 bits in lanes of 32: each half packs its own. */
@@ -87,15 +87,16 @@ INLINE void v_store_bf16(uint16_t *p, V x) {
   _mm_storeu_si128((__m128i *)(void *)p, to_16_bits(all));
 }
 
-INLINE void v_store_codes(uint8_t *p, V x) {
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
   V whole = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(128));
+  __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(zero));
   __m128i words = to_16_bits(codes);
   _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
 }
 
-INLINE V v_from_sums(I sums, const int32_t *columns) {
-  __m256i excess = _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(const void *)columns), 7);
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)columns);
+  __m256i excess = _mm256_mullo_epi32(codes, _mm256_set1_epi32(zero));
   return _mm256_cvtepi32_ps(_mm256_sub_epi32((__m256i)sums, excess));
 }
 

@@ -57,8 +57,8 @@ INLINE V v_max(V a, V b) {
   return vmaxq_f32(a, b);
 }
 
-INLINE V v_abs(V x) {
-  return vabsq_f32(x);
+INLINE V v_min(V a, V b) {
+  return vminq_f32(a, b);
 }
 
 /* As packed.c has it. */
@@ -70,18 +70,17 @@ INLINE void v_store_bf16(uint16_t *p, V x) {
   vst1_u16(p, vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, nan), 16));
 }
 
-INLINE void v_store_codes(uint8_t *p, V x) {
-  int32x4_t codes = vaddq_s32(vcvtnq_s32_f32(x), vdupq_n_s32(128));
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
+  int32x4_t codes = vaddq_s32(vcvtnq_s32_f32(x), vdupq_n_s32(zero));
   uint16x4_t words = vmovn_u32(vreinterpretq_u32_s32(codes));
   uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
   uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
   memcpy(p, &four, sizeof four);
 }
 
-/* The 128 is taken off the row's codes before they are multiplied. */
-INLINE V v_from_sums(I sums, const int32_t *columns) {
-  (void)columns;
-  return vcvtq_f32_s32(sums);
+/* Of the row's codes 128 is taken off before they are multiplied. */
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  return vcvtq_f32_s32(vmlsq_n_s32(sums, vld1q_s32(columns), zero - 128));
 }
 
 #include "packed_vectors.h"

@@ -10,7 +10,7 @@
 
 void pack_rows_scalar(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
                       void *block, packed_rows *out) {
-  float *scales = packed_rows_open(p, rows, depth, block, out), inverse;
+  packed_rows_open(p, rows, depth, block, out);
   for (size_t r = 0; r < rows && p != PRECISION_FLOAT32; r++) {
     const float *from = x + r * ldx; /* [depth] */
     char *to = (char *)block + r * out->stride;
@@ -19,9 +19,11 @@ void pack_rows_scalar(packed_precision p, const float *x, size_t ldx, size_t row
       packed_to_bf16(from, (uint16_t *)(void *)to, depth);
       continue;
     }
-    scales[r] = packed_scale(packed_most(from, depth), &inverse);
-    if (inverse != 0.0f) packed_to_int8(from, inverse, (int8_t *)to, depth);
-    for (size_t i = 0; i < out->stride; i++) to[i] ^= (char)-128;
+    float low, high;
+    packed_range(from, depth, &low, &high);
+    packed_scale s = packed_rows_scale(out, r, low, high);
+    if (s.inverse != 0.0f) packed_to_int8(from, s.inverse, (int8_t *)to, depth);
+    for (size_t i = 0; i < out->stride; i++) to[i] = (char)(to[i] + s.zero);
   }
 }
 
@@ -72,7 +74,8 @@ static void one_panel(const packed_rows *x, const packed_weights *w, size_t r, s
   int32_t sum[PACKED_COLUMNS] = {0};
   add_int8(row, (const uint32_t *)(const void *)panel, groups, sum);
   for (size_t c = 0; c < PACKED_COLUMNS; c++) {
-    out[c] = (float)(sum[c] - 128 * w->sums[col + c]) * (x->scales[r] * w->scales[col + c]);
+    int64_t exact = (int64_t)sum[c] - (int64_t)x->zeros[r] * w->sums[col + c];
+    out[c] = (float)exact * (x->scales[r] * w->scales[col + c]);
   }
 }
 

@@ -3,13 +3,13 @@
 ** rows, the last steps of int8, and what a tile needs to know. A packed_*.c
 ** defines this part of the vocabulary of vector_kernels.h first:
 **   V, LANES, INLINE; v_load v_load_part v_store v_store_part v_set1 v_add v_sub
-**   v_mul v_abs v_max
+**   v_mul v_min v_max
 ** and
 **   I                      a vector of LANES int32
 **   v_store_bf16(p, x)     LANES numbers to uint16_t, rounded as packed.c does
-**   v_store_codes(p, x)    LANES whole numbers nearest to x, plus 128, to uint8_t
-**   v_from_sums(I, p)      sums of codes to floats: of the row's codes + 128, so 128
-**                          times the sums of the columns' codes, int32_t *p, go off
+**   v_store_codes(p, x, z) LANES whole numbers nearest to x, plus z, to uint8_t
+**   v_from_sums(I, p, z)   sums of codes to floats, without what the code of 0 adds
+**                          to each: z times the sum of the column's codes, int32_t *p
 */
 #ifndef BERT_PACKED_VECTORS_H
 #define BERT_PACKED_VECTORS_H
@@ -23,24 +23,20 @@
 
 /* ---- rows ----------------------------------------------------------------- */
 
-/* The largest |x[count]|, NaN or an infinity where there is one: x - x is then NaN. */
-INLINE float largest(const float *x, size_t count) {
-  V most = v_set1(0.0f), wrong = v_set1(0.0f);
-  float lanes[2 * LANES];
-  size_t i = 0;
-  for (; i + LANES <= count; i += LANES) {
-    V v = v_load(x + i);
-    most = v_max(v_abs(v), most);
+/* As packed_range. What is not finite leaves a NaN in x - x. */
+INLINE void range(const float *x, size_t count, float *low, float *high) {
+  V least = v_set1(0.0f), most = v_set1(0.0f), wrong = v_set1(0.0f);
+  float lanes[3 * LANES];
+  for (size_t i = 0; i < count; i += LANES) {
+    V v = i + LANES <= count ? v_load(x + i) : v_load_part(x + i, count - i);
+    least = v_min(v, least);
+    most = v_max(v, most);
     wrong = v_add(wrong, v_sub(v, v));
   }
-  if (i < count) {
-    V v = v_load_part(x + i, count - i);
-    most = v_max(v_abs(v), most);
-    wrong = v_add(wrong, v_sub(v, v));
-  }
-  v_store(lanes, most);
-  v_store(lanes + LANES, wrong);
-  return packed_most(lanes, 2 * LANES);
+  v_store(lanes, least);
+  v_store(lanes + LANES, most);
+  v_store(lanes + 2 * LANES, wrong);
+  packed_range(lanes, 3 * LANES, low, high);
 }
 
 /* codes[stride / 2] = x[depth] and zeros. */
@@ -54,23 +50,25 @@ INLINE void round_bf16(const float *x, size_t depth, uint16_t *codes, size_t str
   if (2 * i < stride) memset(codes + i, 0, stride - 2 * i);
 }
 
-/* codes[stride] = x[depth] * inverse + 128, and 128; inverse as in packed_scale. */
-INLINE void round_int8(const float *x, size_t depth, float inverse, uint8_t *codes, size_t stride) {
-  V factor = v_set1(inverse);
+/* codes[stride] of x[depth], and the code of 0 behind. */
+INLINE void round_int8(const float *x, size_t depth, packed_scale s, uint8_t *codes,
+                       size_t stride) {
+  V factor = v_set1(s.inverse);
   size_t i = 0;
-  if (inverse != 0.0f) {
-    for (; i + LANES <= depth; i += LANES) v_store_codes(codes + i, v_mul(v_load(x + i), factor));
+  if (s.inverse != 0.0f) {
+    for (; i + LANES <= depth; i += LANES)
+      v_store_codes(codes + i, v_mul(v_load(x + i), factor), s.zero);
     if (i < depth) {
-      v_store_codes(codes + i, v_mul(v_load_part(x + i, depth - i), factor));
+      v_store_codes(codes + i, v_mul(v_load_part(x + i, depth - i), factor), s.zero);
       i += LANES;
     }
   }
-  if (i < stride) memset(codes + i, 128, stride - i);
+  if (i < stride) memset(codes + i, s.zero, stride - i);
 }
 
 INLINE void pack_rows(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
                       void *block, packed_rows *out) {
-  float *scales = packed_rows_open(p, rows, depth, block, out), inverse;
+  packed_rows_open(p, rows, depth, block, out);
   for (size_t r = 0; r < rows && p != PRECISION_FLOAT32; r++) {
     const float *from = x + r * ldx; /* [depth] */
     char *to = (char *)block + r * out->stride;
@@ -78,8 +76,9 @@ INLINE void pack_rows(packed_precision p, const float *x, size_t ldx, size_t row
       round_bf16(from, depth, (uint16_t *)(void *)to, out->stride);
       continue;
     }
-    scales[r] = packed_scale(largest(from, depth), &inverse);
-    round_int8(from, depth, inverse, (uint8_t *)to, out->stride);
+    float low, high;
+    range(from, depth, &low, &high);
+    round_int8(from, depth, packed_rows_scale(out, r, low, high), (uint8_t *)to, out->stride);
   }
 }
 
@@ -100,7 +99,7 @@ INLINE V bf16_value(V sums, const packed_job *job, size_t r, size_t col) {
 
 INLINE V int8_value(I sums, const packed_job *job, size_t r, size_t col) {
   V scale = v_mul(v_set1(job->x->scales[r]), v_load(job->w->scales + col));
-  return v_mul(v_from_sums(sums, job->w->sums + col), scale);
+  return v_mul(v_from_sums(sums, job->w->sums + col, job->x->zeros[r]), scale);
 }
 
 /* y of row r and `count` columns from `col`, which may be fewer than LANES. */

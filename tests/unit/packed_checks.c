@@ -54,6 +54,26 @@ static float nearest_codes(const float *x, size_t count, int *codes) {
   return most / 127;
 }
 
+/* codes[count] of x[count] as a row has them, less that of 0, which is *zero. */
+static float nearest_row_codes(const float *x, size_t count, int *codes, int *zero) {
+  float low = 0, high = 0;
+  int finite = 1;
+  *zero = 0;
+  for (size_t i = 0; i < count; i++) {
+    low = fminf(low, x[i]);
+    high = fmaxf(high, x[i]);
+    finite = finite && isfinite(x[i]);
+    codes[i] = 0;
+  }
+  float half = high / 2 - low / 2;
+  if (!finite) return NAN;
+  if (half < 0x1p-100f) return 0;
+  float inverse = 127 / half;
+  for (size_t i = 0; i < count; i++) codes[i] = (int)nearbyintf(x[i] * inverse);
+  *zero = -(int)nearbyintf(low * inverse);
+  return half / 127;
+}
+
 /* ---- a product ------------------------------------------------------------ */
 
 /* Blocks lie before a page that may not be touched, as the matrices do. */
@@ -125,7 +145,8 @@ static void compare_bf16(const packed_case *t, const float *x, const float *w, f
 static void compare_int8(const packed_case *t, const float *x, const float *w, float bias,
                          float got, int *failures) {
   static int x_codes[PACKED_MOST_DEPTH], w_codes[PACKED_MOST_DEPTH];
-  float x_scale = nearest_codes(x, t->x.cols, x_codes);
+  int zero;
+  float x_scale = nearest_row_codes(x, t->x.cols, x_codes, &zero);
   float w_scale = nearest_codes(w, t->x.cols, w_codes);
   int64_t sum = 0;
   for (size_t d = 0; d < t->x.cols; d++) sum += x_codes[d] * w_codes[d];
@@ -315,12 +336,13 @@ static void compare_bf16_row(const packed_rows *rows, size_t r, const float *x, 
 static void compare_int8_row(const packed_rows *rows, size_t r, const float *x, int *failures) {
   const uint8_t *codes = (const uint8_t *)rows->codes + r * rows->stride;
   int want[2048] = {0};
-  float scale = nearest_codes(x, rows->depth, want);
-  if (!same_number(rows->scales[r], scale))
-    check_failed(failures, "the scale of row %zu is %.9g, not %.9g", r, (double)rows->scales[r],
-                 (double)scale);
+  int zero;
+  float scale = nearest_row_codes(x, rows->depth, want, &zero);
+  if (!same_number(rows->scales[r], scale) || rows->zeros[r] != zero)
+    check_failed(failures, "the scale of row %zu is %.9g, not %.9g, or the code of 0 %d, not %d", r,
+                 (double)rows->scales[r], (double)scale, rows->zeros[r], zero);
   for (size_t d = 0; d < rows->stride; d++) {
-    int code = codes[d] - 128, right = d < rows->depth ? want[d] : 0;
+    int code = codes[d] - rows->zeros[r], right = d < rows->depth ? want[d] : 0;
     if (code != right)
       check_failed(failures, "code %zu of row %zu is %d, not %d", d, r, code, right);
   }
@@ -389,7 +411,7 @@ int check_packed_layout(const kernels *set) {
   case_free(&t);
   if (packed_bytes(PRECISION_FLOAT32, 5, 5) != 0 || packed_bytes(PRECISION_BF16, 17, 33) != 4096 ||
       packed_bytes(PRECISION_INT8, 17, 5) != 2048 + 32 * 8 ||
-      packed_rows_bytes(PRECISION_INT8, 17, 65) != 17 * 128 + 128 ||
+      packed_rows_bytes(PRECISION_INT8, 17, 65) != 17 * 128 + 192 ||
       packed_bytes(PRECISION_BF16, SIZE_MAX, 2) != UINT64_MAX ||
       packed_rows_bytes(PRECISION_INT8, 2, SIZE_MAX / 2) != UINT64_MAX)
     check_failed(&failures, "the bytes of a block are wrong");

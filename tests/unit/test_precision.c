@@ -108,7 +108,8 @@ static float *hidden_states(const char *directory, const char *precision, size_t
 }
 
 /* Small layers with random weights: the plain pass's numbers, with the noise of
-** rounded factors. */
+** rounded factors, which a wrong step would drown. What a model in use keeps is measured
+** above. */
 static void every_family_runs_in_every_precision(void **state) {
   (void)state;
   static const char *const names[] = {"bert-mean",  "bert-bf16",   "bert-fp16",    "bert-sharded",
@@ -125,8 +126,8 @@ static void every_family_runs_in_every_precision(void **state) {
     assert_int_equal(same, count);
     double near = cosine(plain, bf16, count), less = cosine(plain, int8, count);
     print_message("%s: cosine of hidden states %.6f in bf16, %.6f in int8\n", names[i], near, less);
-    assert_true(near >= 0.9999);
-    assert_true(less >= 0.999);
+    assert_true(near >= 0.9995);
+    assert_true(less >= 0.998);
     assert_true(memcmp(plain, bf16, count * sizeof *plain) != 0);
     free(plain);
     free(bf16);
@@ -202,15 +203,16 @@ static void precisions_are_models_of_their_own(void **state) {
   bert_close(int8);
 }
 
-/* 10.6 million weights of six layers, in 2 bytes or in 1 and a scale for each row. */
+/* 10.6 million weights of six layers, in 2 bytes; or in 1 and two numbers for each
+** column, but for the down projections, a third of them. */
 static void memory_is_that_of_the_packed_weights(void **state) {
   (void)state;
-  const uint64_t weights = 6 * (4 * 384 * 384 + 2 * 384 * 1536);
+  const uint64_t down = 6 * 384 * 1536, weights = 2 * down + 6 * 4 * 384 * 384;
   bert_model *bf16 = open_in(MINILM_DIRECTORY, "bf16"), *int8 = open_in(MINILM_DIRECTORY, "int8");
   assert_true(bert_describe(bf16)->private_bytes >= 2 * weights);
   assert_true(bert_describe(bf16)->private_bytes < 2 * weights + weights / 20);
-  assert_true(bert_describe(int8)->private_bytes >= weights);
-  assert_true(bert_describe(int8)->private_bytes < weights + weights / 20);
+  assert_true(bert_describe(int8)->private_bytes >= weights + down);
+  assert_true(bert_describe(int8)->private_bytes < weights + down + weights / 20);
   bert_close(bf16);
   bert_close(int8);
 }
