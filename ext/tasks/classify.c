@@ -104,8 +104,8 @@ static bert_status rerank(sqlite3_context *context, const bert_text *texts, cons
   if (head->width != 1)
     return error_set(error, BERT_ARGUMENT,
                      "the model \"%s\" gives %d labels for a pair, a re-ranker one number; use "
-                     "bert_classify(query, json_object('text_b', passage))",
-                     error_quote(m->name).text, head->width);
+                     "bert_classify(query, json_object('model', '%s', 'text_b', passage))",
+                     error_quote(m->name).text, head->width, error_quote(m->name).text);
   status =
       task_scores(m, head, head->rerank, texts[0], &texts[1], o->max_tokens, &score, NULL, error);
   if (status == BERT_OK) sqlite3_result_double(context, (double)score[0]);

@@ -74,7 +74,7 @@ static void heads_are_listed_where_one_is_missing(void **state) {
        "bert_fill: the model \"classes\" has no head for filling in mask tokens"},
       {"SELECT bert_rerank('a', 'b')",
        "bert_rerank: the model \"classes\" gives 3 labels for a pair, a re-ranker one number; use "
-       "bert_classify(query, json_object('text_b', passage))"},
+       "bert_classify(query, json_object('model', 'classes', 'text_b', passage))"},
       {"SELECT bert_classify('a', '{\"model\":\"nobody\"}')", "no model \"nobody\" is loaded"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_error(db, cases[i].sql, cases[i].part);
