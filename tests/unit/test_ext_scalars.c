@@ -205,7 +205,6 @@ static void options_are_strict(void **state) {
       {"{\"dims\": 385}", "384"},
       {"{\"dims\": 2.5}", "not 2.5"},
       {"{\"dims\": \"3\"}", "not \"3\""},
-      {"{\"dims\": 99999999999}", "not 99999999999"},
       {"{\"dims\": [3]}", "not an array"},
       {"{\"prompt\": \"a\", \"kind\": \"query\"}", "give one of them"},
       {"minilm", "a JSON object such as {\"model\": \"name\"}, not the text 'minilm'"},
