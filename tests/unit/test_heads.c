@@ -60,7 +60,7 @@ static float *score(const opened *o, bert_head_kind kind, int rerank, const json
                     const json_value *text_b, size_t which) {
   const bert_head *head = bert_find_head(o->model, kind);
   bert_error error = {BERT_OK, ""};
-  bert_token_options options = {0, 1};
+  bert_token_options options = {0, 1, 0};
   bert_text a = golden_text(text), b = golden_text(text_b);
   bert_tokens *tokens = NULL;
   bert_pass *pass = NULL;
