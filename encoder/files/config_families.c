@@ -312,7 +312,6 @@ static bert_status read_nomic_rope(const json_value *root, model_config *c, bert
 }
 
 static bert_status read_nomic_biases(const json_value *root, model_config *c, bert_error *error) {
-  c->attention_bias = c->up_bias = c->down_bias = 0;
   bert_status status = json_get_bool(root, "qkv_proj_bias", &c->attention_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "mlp_fc1_bias", &c->up_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "mlp_fc2_bias", &c->down_bias, error);
@@ -342,14 +341,22 @@ static bert_status read_nomic_sizes(const json_value *root, model_config *c, ber
   return status;
 }
 
+/* What only the original files say; transformers' own class has the gate and the
+** rotary positions of other families, and no biases. */
+static bert_status read_nomic_original(const json_value *root, model_config *c, bert_error *error) {
+  bert_status status = read_nomic_gate(root, c, error);
+  if (status == BERT_OK) status = read_nomic_biases(root, c, error);
+  return status == BERT_OK ? read_nomic_rope(root, c, error) : status;
+}
+
 static bert_status finish_nomic(const json_value *root, model_config *c, bert_error *error) {
   optional_types(c);
+  c->attention_bias = c->up_bias = c->down_bias = 0;
   bert_status status = refuse_nomic(root, error);
   if (status == BERT_OK) status = read_nomic_sizes(root, c, error);
-  if (status == BERT_OK) status = read_nomic_gate(root, c, error);
-  if (status == BERT_OK) status = read_nomic_biases(root, c, error);
   if (status == BERT_OK) status = read_rope(root, 1000, ROPE_DYNAMIC, c, error);
-  return status == BERT_OK ? read_nomic_rope(root, c, error) : status;
+  if (status != BERT_OK || !has_value(root, "n_embd")) return status;
+  return read_nomic_original(root, c, error);
 }
 
 /* ---- GTE ------------------------------------------------------------------ */

@@ -213,6 +213,11 @@ static void a_saved_cross_encoder_opens(void **state) {
   assert_string_equal(bert_describe(o.model)->pooling, "mean");
   assert_int_equal(bert_describe(o.model)->max_tokens, 64);
   close_checkpoint(&o);
+  scratch_replace(copy, "config_sentence_transformers.json", "\"activation_fn\"",
+                  "\"prompts\":{\"q\":\"find: \"},\"default_prompt_name\":\"q\",\"activation_fn\"");
+  bert_error error = {BERT_OK, ""};
+  assert_int_equal(bert_open(copy, NULL, &o.model, &error), BERT_UNSUPPORTED);
+  assert_non_null(strstr(error.text, "\"default_prompt_name\" of a cross-encoder"));
   scratch_free(copy);
 }
 
