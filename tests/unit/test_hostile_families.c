@@ -162,6 +162,13 @@ static void arguments_of_tokenizers_are_checked(void **state) {
   check_changes("tokenizer.json", &left, 1);
 }
 
+static void a_bias_is_there_or_not(void **state) {
+  (void)state;
+  static const change none = {"bert-cls-dense", "\"bias\": true", "\"bias\": false", BERT_INVALID,
+                              "there is a tensor \"linear.bias\""};
+  check_changes("2_Dense/config.json", &none, 1);
+}
+
 static const change numbers[] = {
     {"roberta-mlm", "\"max_position_embeddings\": 68", "\"max_position_embeddings\": 2",
      BERT_INVALID, "leaves no position"},
@@ -391,6 +398,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_that_are_not_computed_are_named),
       cmocka_unit_test(arguments_of_tokenizers_are_checked),
+      cmocka_unit_test(a_bias_is_there_or_not),
       cmocka_unit_test(numbers_without_sense_are_named),
       cmocka_unit_test(heads_and_labels_that_do_not_fit_are_named),
       cmocka_unit_test(tensors_that_are_missing_are_named),
