@@ -75,7 +75,7 @@ static void check_tokens(const family_case *f, const bert_tokens *tokens) {
 static bert_pass *run_case(const family_case *f, int max_length, bert_tokens **tokens) {
   bert_error error = {BERT_OK, ""};
   bert_pass *pass = NULL;
-  bert_token_options options = {max_length, 0};
+  bert_token_options options = {max_length, 0, 0};
   bert_text text = golden_text(json_get(f->expected, "text"));
   bert_text text_b = golden_text(json_get(f->expected, "text_b"));
   int pair = json_get(f->expected, "text_b")->type == JSON_STRING;
