@@ -196,6 +196,8 @@ typedef struct bert_token_options {
   int only_used;  /* 1: leave out what is not used, and do not even look at
                      text far beyond the limit: time and memory are then
                      bounded whatever the length of the text */
+  int keep_empty; /* 1: an empty second text makes a pair, as for texts in a list;
+                     0: it counts as none, as for a text alone in transformers */
 } bert_token_options;
 
 /* Tokenizes `text` and, if not NULL, `text_b` as the second of a pair; stores

@@ -41,7 +41,8 @@ static bert_status wrong(const option_spec *spec, const json_value *value, const
 static bert_status wrong_number(const option_spec *spec, const json_value *value, const char *noun,
                                 double no_limit, bert_error *error) {
   char what[120];
-  if (spec->high < no_limit)
+  int too_large = value->type == JSON_NUMBER && value->number > spec->high;
+  if (spec->high < no_limit || too_large)
     sqlite3_snprintf((int)sizeof what, what, "%s from %.15g to %.15g", noun, spec->low, spec->high);
   else
     sqlite3_snprintf((int)sizeof what, what, "%s of at least %.15g", noun, spec->low);

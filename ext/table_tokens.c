@@ -10,7 +10,7 @@
 
 bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o, int only_used,
                            tokenized *out, bert_error *error) {
-  bert_token_options how = {o->max_tokens, only_used};
+  bert_token_options how = {o->max_tokens, only_used, 0};
   loaded_model *model;
   int nomem = 0;
   bert_status status = registry_find(c, o->model, &model, error);

@@ -77,8 +77,10 @@ static bert_status read_activation(const json_value *root, const config_family *
   bert_status status = json_get_string(root, key, &name, error);
   if (status != BERT_OK) return status;
   if (activation_from_name(name, &out->hidden_activation)) return BERT_OK;
-  return error_set(error, BERT_UNSUPPORTED, "\"%s\" \"%s\" is not supported", key,
-                   error_quote(name).text);
+  return error_set(
+      error, BERT_UNSUPPORTED,
+      "\"%s\" \"%s\" is not supported; there are gelu and its tanh forms, relu, silu, tanh, linear",
+      key, error_quote(name).text);
 }
 
 /* ---- Sizes ------------------------------------------------------------- */

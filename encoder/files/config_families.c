@@ -50,18 +50,22 @@ static bert_status read_theta(const json_value *object, const char *key, double 
   return json_get_number(object, key, 1, 1e12, theta, error);
 }
 
+/* A part of each head without positions is not computed. */
+static bert_status refuse_partial(const json_value *object, bert_error *error) {
+  double part = 1;
+  bert_status status = json_get_number(object, "partial_rotary_factor", 0, 1, &part, error);
+  if (status != BERT_OK || part >= 1) return status;
+  return error_set(error, BERT_UNSUPPORTED, "\"partial_rotary_factor\" is not supported");
+}
+
 /* The scaling that `object` asks for; `known` is the one this family has. */
 static bert_status read_scaling(const json_value *object, rope_scaling known, rope_config *out,
                                 bert_error *error) {
   const char *type = "default";
-  double part = 1;
   bert_status status = json_get_string(object, "type", &type, error);
   if (status == BERT_OK) status = json_get_string(object, "rope_type", &type, error);
-  if (status == BERT_OK)
-    status = json_get_number(object, "partial_rotary_factor", 0, 1, &part, error);
+  if (status == BERT_OK) status = refuse_partial(object, error);
   if (status == BERT_OK) status = config_empty(object, "mixed_b", error);
-  if (status == BERT_OK && part < 1)
-    status = error_set(error, BERT_UNSUPPORTED, "\"partial_rotary_factor\" is not supported");
   if (status != BERT_OK || strcmp(type, "default") == 0) return status;
   if ((known == ROPE_NTK && strcmp(type, "ntk") == 0) ||
       (known == ROPE_DYNAMIC && strcmp(type, "dynamic") == 0)) {
@@ -72,7 +76,8 @@ static bert_status read_scaling(const json_value *object, rope_scaling known, ro
                    error_quote(type).text);
 }
 
-/* rope_parameters, or rope_theta and rope_scaling as they were before. */
+/* rope_parameters, or rope_theta and rope_scaling as they were before; of both kinds of
+** object the older counts, as in transformers. */
 static bert_status read_rope(const json_value *root, double theta, rope_scaling known,
                              model_config *c, bert_error *error) {
   const json_value *object = NULL, *older = NULL;
@@ -80,7 +85,8 @@ static bert_status read_rope(const json_value *root, double theta, rope_scaling 
   *rope = (rope_config){theta, ROPE_PLAIN, 1, c->positions};
   bert_status status = get_object(root, "rope_parameters", &object, error);
   if (status == BERT_OK) status = get_object(root, "rope_scaling", &older, error);
-  if (object == NULL) object = older;
+  if (older != NULL && older->size > 0) object = older;
+  if (status == BERT_OK) status = refuse_partial(root, error);
   if (status == BERT_OK) status = read_theta(root, "rope_theta", &rope->theta, error);
   if (status == BERT_OK) status = read_theta(object, "rope_theta", &rope->theta, error);
   if (status == BERT_OK) status = read_scaling(object, known, rope, error);
@@ -219,8 +225,18 @@ static bert_status read_layer_rope(const json_value *root, const char *name, con
   return status == BERT_OK ? read_scaling(object, ROPE_PLAIN, out, error) : status;
 }
 
+/* How far a layer sees to each side: half of local_attention, or sliding_window where
+** a config has that. */
+static bert_status read_window(const json_value *root, model_config *c, bert_error *error) {
+  int64_t both = 128, side;
+  bert_status status = json_get_int(root, "local_attention", 1, 1000000, &both, error);
+  side = both / 2;
+  if (status == BERT_OK) status = json_get_int(root, "sliding_window", 0, 1000000, &side, error);
+  c->window = (int)side;
+  return status;
+}
+
 static bert_status finish_modernbert(const json_value *root, model_config *c, bert_error *error) {
-  int64_t window = 128;
   c->types = 1;
   c->attention_bias = c->up_bias = c->norm_bias = 0;
   bert_status status = config_empty(root, "rope_scaling", error);
@@ -231,11 +247,10 @@ static bert_status finish_modernbert(const json_value *root, model_config *c, be
   if (status == BERT_OK)
     status = read_layer_rope(root, "sliding_attention", "local_rope_theta", 10000, c->positions,
                              &c->local_rope, error);
-  if (status == BERT_OK) status = json_get_int(root, "local_attention", 1, 1000000, &window, error);
+  if (status == BERT_OK) status = read_window(root, c, error);
   if (status == BERT_OK) status = json_get_bool(root, "attention_bias", &c->attention_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "mlp_bias", &c->up_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "norm_bias", &c->norm_bias, error);
-  c->window = (int)(window / 2);
   c->down_bias = c->up_bias;
   return status;
 }
@@ -297,7 +312,6 @@ static bert_status read_nomic_rope(const json_value *root, model_config *c, bert
 }
 
 static bert_status read_nomic_biases(const json_value *root, model_config *c, bert_error *error) {
-  c->attention_bias = c->up_bias = c->down_bias = 0;
   bert_status status = json_get_bool(root, "qkv_proj_bias", &c->attention_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "mlp_fc1_bias", &c->up_bias, error);
   if (status == BERT_OK) status = json_get_bool(root, "mlp_fc2_bias", &c->down_bias, error);
@@ -327,14 +341,22 @@ static bert_status read_nomic_sizes(const json_value *root, model_config *c, ber
   return status;
 }
 
+/* What only the original files say; transformers' own class has the gate and the
+** rotary positions of other families, and no biases. */
+static bert_status read_nomic_original(const json_value *root, model_config *c, bert_error *error) {
+  bert_status status = read_nomic_gate(root, c, error);
+  if (status == BERT_OK) status = read_nomic_biases(root, c, error);
+  return status == BERT_OK ? read_nomic_rope(root, c, error) : status;
+}
+
 static bert_status finish_nomic(const json_value *root, model_config *c, bert_error *error) {
   optional_types(c);
+  c->attention_bias = c->up_bias = c->down_bias = 0;
   bert_status status = refuse_nomic(root, error);
   if (status == BERT_OK) status = read_nomic_sizes(root, c, error);
-  if (status == BERT_OK) status = read_nomic_gate(root, c, error);
-  if (status == BERT_OK) status = read_nomic_biases(root, c, error);
   if (status == BERT_OK) status = read_rope(root, 1000, ROPE_DYNAMIC, c, error);
-  return status == BERT_OK ? read_nomic_rope(root, c, error) : status;
+  if (status != BERT_OK || !has_value(root, "n_embd")) return status;
+  return read_nomic_original(root, c, error);
 }
 
 /* ---- GTE ------------------------------------------------------------------ */

@@ -218,7 +218,8 @@ typedef struct head_config {
   int label_count;
   bert_problem problem;
   activation dense_activation; /* classifier_activation, of ModernBERT */
-  int mean;                    /* classifier_pooling is "mean" */
+  int mean;                    /* classifier_pooling is "mean", of ModernBERT */
+  int dense_bias, fill_bias;   /* 1: ModernBERT's layer before a head, its decoder have one */
   int rerank_given;            /* 1: the file names the activation of a cross-encoder, */
   bert_score rerank;           /* this one */
 } head_config;

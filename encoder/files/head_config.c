@@ -64,9 +64,12 @@ static bert_status invent_labels(head_config *c, const json_value *root, bert_er
   return status;
 }
 
+/* Of a map and another number of labels, transformers takes the number. */
 static bert_status read_labels(head_config *c, const json_value *root, bert_error *error) {
-  const json_value *map = json_get(root, "id2label");
-  if (map != NULL && map->type != JSON_NULL) return read_map(c, map, error);
+  const json_value *map = json_get(root, "id2label"), *count = json_get(root, "num_labels");
+  int other = count != NULL && map != NULL && count->is_integer && map->type == JSON_OBJECT &&
+              count->integer != (int64_t)map->size;
+  if (map != NULL && map->type != JSON_NULL && !other) return read_map(c, map, error);
   return invent_labels(c, root, error);
 }
 
@@ -94,6 +97,9 @@ static bert_status read_pooling(head_config *c, const json_value *root, bert_err
   const char *pooled = "cls", *name = "gelu";
   bert_status status = json_get_string(root, "classifier_pooling", &pooled, error);
   if (status == BERT_OK) status = json_get_string(root, "classifier_activation", &name, error);
+  c->fill_bias = 1;
+  if (status == BERT_OK) status = json_get_bool(root, "classifier_bias", &c->dense_bias, error);
+  if (status == BERT_OK) status = json_get_bool(root, "decoder_bias", &c->fill_bias, error);
   if (status != BERT_OK) return status;
   c->mean = strcmp(pooled, "mean") == 0;
   if (!c->mean && strcmp(pooled, "cls") != 0)

@@ -171,8 +171,9 @@ static bert_status not_found(const char *source, const char *folder, const char 
                              bert_error *error) {
   return error_set(error, BERT_IO,
                    "no model \"%s\": there is no such directory, and no snapshot in %s, where the "
-                   "Hugging Face cache (%s) would have it",
-                   error_quote(source).text, folder, said);
+                   "Hugging Face cache (%s) would have it; it is not downloaded from here, "
+                   "\"hf download %s\" does that",
+                   error_quote(source).text, folder, said, error_quote(source).text);
 }
 
 /* What a download that was cut short or restricted lacks; NULL when nothing is seen
@@ -200,8 +201,9 @@ static bert_status snapshot(const char *id, const char *folder, const char *said
   const char *missing = missing_part(p.text);
   if (missing != NULL)
     return error_set(error, BERT_IO,
-                     "the snapshot %s is partial: it has no %s; download the model again", p.text,
-                     missing);
+                     "the snapshot %s is partial: it has no %s; download the model again (one that "
+                     "the hub has without it cannot be read here)",
+                     p.text, missing);
   return absolute(p.text, out, error);
 }
 

@@ -73,6 +73,19 @@ static bert_status read_modes(sentence_config *c, const json_value *modes, bert_
   return status;
 }
 
+/* A flag that is set and not known asks for a pooling that is not computed. */
+static bert_status refuse_other_flags(const json_value *root, bert_error *error) {
+  for (const json_value *v = root->first; v != NULL; v = v->next) {
+    int known = strncmp(v->key, "pooling_mode_", 13) != 0 || v->type != JSON_TRUE;
+    for (int i = 0; i < POOLING_ENTRIES && !known; i++)
+      known = strcmp(v->key, pooling_entries[i].flag) == 0;
+    if (!known)
+      return error_set(error, BERT_UNSUPPORTED, "\"%s\" is not supported",
+                       error_quote(v->key).text);
+  }
+  return BERT_OK;
+}
+
 static bert_status read_flags(sentence_config *c, const json_value *root, bert_error *error) {
   bert_status status = BERT_OK;
   for (int i = 0; i < POOLING_ENTRIES && status == BERT_OK; i++) {
@@ -80,6 +93,7 @@ static bert_status read_flags(sentence_config *c, const json_value *root, bert_e
     status = json_get_bool(root, pooling_entries[i].flag, &set, error);
     if (status == BERT_OK && set) status = add_pooling(c, &pooling_entries[i], error);
   }
+  if (status == BERT_OK) status = refuse_other_flags(root, error);
   if (status == BERT_OK && c->pooling_count == 0) c->poolings[c->pooling_count++] = POOLING_MEAN;
   return status;
 }

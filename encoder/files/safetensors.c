@@ -355,7 +355,7 @@ static bert_status no_tensors(const char *directory, const char *name, bert_erro
   const char *hint = path_exists(directory, "pytorch_model.bin")
                          ? "; pytorch_model.bin is a pickle and is not read: save the model with "
                            "safe_serialization=True"
-                         : "";
+                         : "; other formats of weights, such as ONNX and GGUF, are not read";
   return error_set(error, BERT_IO, "%s has no %s and no %s.index.json%s", directory, name, name,
                    hint);
 }

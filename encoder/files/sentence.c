@@ -98,6 +98,11 @@ static bert_status read_sentence_file(sentence_config *c, const char *directory,
   status = check_saved(c, json_root(document), error);
   if (status == BERT_OK) status = read_prompts(c, json_root(document), error);
   if (status == BERT_OK) status = read_similarity(c, json_root(document), error);
+  /* It would stand before the first text of every pair. */
+  if (status == BERT_OK && c->cross && c->default_prompt >= 0 &&
+      c->prompts[c->default_prompt].text[0] != '\0')
+    status = error_set(error, BERT_UNSUPPORTED,
+                       "\"default_prompt_name\" of a cross-encoder is not supported");
   json_free(document);
   if (status != BERT_OK) error_prefix(error, "%s/%s", directory, name);
   return status;

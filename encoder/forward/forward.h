@@ -69,7 +69,7 @@ typedef struct family {
   int gate_first;                      /* 1: in up_gate the gate lies above */
   head_names classify, entities, fill; /* `out` NULL: none */
   int classify_pooled;                 /* 1: classify works on the pooler's output */
-  int bare_heads; /* 1: layers of heads have a bias only where the file has one */
+  int bare_heads; /* 1: layers of heads have a bias only where config.json says so */
 } family;
 
 /* The descriptions of that family, one after the other: *next starts as 0. NULL

@@ -43,8 +43,9 @@ static int has_fill(const head_binder *b, const head_names *n) {
 
 /* ---- Binding -------------------------------------------------------------- */
 
-static int is_biased(const head_binder *b, const char *name) {
-  return !b->weights->family->bare_heads || has_tensor(b->file, name, ".bias");
+/* Only ModernBERT's config says whether there are biases; others have them. */
+static int is_biased(const head_binder *b, int said) {
+  return !b->weights->family->bare_heads || said;
 }
 
 static activation dense_activation(const head_binder *b, int name) {
@@ -59,12 +60,12 @@ static bert_status bind_lower(const head_binder *b, const head_names *n, int inn
   if (n->dense != NULL) {
     h->activation = dense_activation(b, n->activation);
     status = weights_bind_linear(b->weights, b->file, n->dense, *width, inner,
-                                 is_biased(b, n->dense), &h->dense, b->error);
+                                 is_biased(b, b->settings->dense_bias), &h->dense, b->error);
     *width = inner;
   }
   if (status == BERT_OK && n->norm != NULL)
     status = weights_bind_norm(b->weights, b->file, n->norm, *width, b->config->layer_norm_epsilon,
-                               is_biased(b, n->norm), &h->norm, b->error);
+                               is_biased(b, b->config->norm_bias), &h->norm, b->error);
   return status;
 }
 
@@ -86,7 +87,7 @@ static bert_status bind_decoder_bias(const head_binder *b, const head_names *n, 
   snprintf(own, sizeof own, "%s.bias", n->out);
   const char *name = n->out_bias;
   if (name == NULL || tensors_find(b->file, own) != NULL) name = own;
-  if (!is_biased(b, n->out)) return BERT_OK;
+  if (!is_biased(b, b->settings->fill_bias)) return BERT_OK;
   return weights_bind_vector(b->weights, b->file, name, b->weights->vocab, &h->out.bias, b->error);
 }
 
@@ -109,7 +110,7 @@ bert_status heads_bind(const model_config *config, const head_config *c, const t
   bert_status status = BERT_OK;
   if (f->classify.out != NULL && ends_with(config->architecture, "ForSequenceClassification")) {
     classify->pooled = f->classify_pooled;
-    classify->mean = c->mean;
+    classify->mean = c->mean && f->classify.activation == OF_CLASSIFIER;
     status = bind_classifier(&b, &f->classify, classify);
   }
   if (f->entities.out != NULL && ends_with(config->architecture, "ForTokenClassification"))

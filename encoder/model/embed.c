@@ -81,7 +81,7 @@ static bert_status tokenize_with_prompt(const embed_job *job, bert_text text,
 }
 
 static bert_status tokenize_text(embed_job *job, size_t i, bert_error *error) {
-  bert_token_options options = {(int)job->recipe->limit, 1};
+  bert_token_options options = {(int)job->recipe->limit, 1, 0};
   bert_tokens **tokens = &job->tokens[i];
   bert_status status =
       job->recipe->prompt_size > 0

@@ -56,7 +56,10 @@ static bert_status load_module(bert_model *m, const module *from, dense *d, bert
       tensors_open(from->directory, "model.safetensors", m->copied, &d->file, error);
   if (status != BERT_OK) return status;
   d->activation = from->activation;
-  if (from->type == MODULE_DENSE)
+  if (from->type == MODULE_DENSE && !from->has_bias && tensors_find(d->file, "linear.bias") != NULL)
+    status = error_set(error, BERT_INVALID,
+                       "there is a tensor \"linear.bias\", but \"bias\" in config.json is false");
+  else if (from->type == MODULE_DENSE)
     status = weights_bind_linear(&m->weights, d->file, "linear", from->in, from->out,
                                  from->has_bias, &d->map, error);
   else

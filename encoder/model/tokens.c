@@ -31,6 +31,8 @@ bert_status bert_tokenize(const bert_model *model, bert_text text, const bert_te
                           bert_error *error) {
   size_t limit;
   int only_used = options != NULL && options->only_used;
+  if (text_b != NULL && text_b->size == 0 && (options == NULL || !options->keep_empty))
+    text_b = NULL;
   bert_status status =
       token_limit(model, options ? options->max_tokens : 0, text_b != NULL, &limit, error);
   if (status == BERT_OK)

@@ -127,6 +127,7 @@ enum { CHAIN_MAX_STEPS = 64 };
 typedef struct chain {
   step *steps; /* [count]: normalizers, then pre-tokenizers */
   size_t count, capacity, normalizers;
+  double growth;             /* by how much replacements can lengthen a text; 0: there are none */
   compositions compositions; /* when a step needs them */
 } chain;
 

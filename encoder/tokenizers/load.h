@@ -47,6 +47,12 @@ bert_status load_json_file(tokenizer *t, const char *directory, const char *name
 bert_status load_special_tokens(tokenizer *t, const char *directory, const json_value *config,
                                 const char *const names[][2], int32_t *ids, bert_error *error);
 
+/* loadconfig.c: what tokenizer_config.json says of a tokenizer that is read otherwise;
+** `root` is that of tokenizer.json, or NULL when there is none. BERT_UNSUPPORTED, by
+** name, for what is not computed here. */
+bert_status load_config_settings(tokenizer *t, const char *directory, const json_value *root,
+                                 int *steps, bert_error *error);
+
 /* loadjson.c: the members of an added token other than its id. */
 bert_status load_added_token(const json_value *json, added_token *out, bert_error *error);
 

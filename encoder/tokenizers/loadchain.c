@@ -111,13 +111,32 @@ static bert_status load_prepend(chain *c, const json_value *json, bert_error *er
   return status == BERT_OK ? read_content(s, text, error) : status;
 }
 
+/* How many times as long texts may become by all replacements together. Twenty that
+** double a character each would make a gigabyte of a kilobyte. */
+enum { GROWTH_LIMIT = 1000 };
+
+static bert_status count_growth(chain *c, const step *s, const json_value *json,
+                                bert_error *error) {
+  const json_value *text = json_get(json_get(json, "pattern"), "String");
+  size_t shortest = 0; /* characters of a match; of a regex at least one */
+  for (size_t at = 0; text != NULL && at < text->size; shortest++)
+    unicode_next(text->string, text->size, &at);
+  double growth = (double)s->content_size / (double)(shortest > 0 ? shortest : 1);
+  if (c->growth < 1) c->growth = 1;
+  if (growth > 1) c->growth *= growth;
+  if (c->growth <= GROWTH_LIMIT) return BERT_OK;
+  return error_set(error, BERT_UNSUPPORTED,
+                   "the replacements make texts more than %d times as long", GROWTH_LIMIT);
+}
+
 static bert_status load_replace(chain *c, const json_value *json, bert_error *error) {
   const json_value *text;
   step *s = NULL;
   bert_status status = load_required(json, "content", JSON_STRING, &text, error);
   if (status == BERT_OK) status = chain_add(c, STEP_REPLACE, &s, error);
   if (status == BERT_OK) status = read_content(s, text, error);
-  return status == BERT_OK ? read_pattern(s, json, error) : status;
+  if (status == BERT_OK) status = read_pattern(s, json, error);
+  return status == BERT_OK ? count_growth(c, s, json, error) : status;
 }
 
 static bert_status load_precompiled(chain *c, const json_value *json, bert_error *error) {

@@ -140,7 +140,9 @@ bert_status load_vocab_txt(tokenizer *t, const char *directory, int *steps, bert
   if (status != BERT_OK) return status;
   if (text == NULL)
     return error_set(error, BERT_IO,
-                     "%s has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt",
+                     "%s has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt; "
+                     "save_pretrained of a fast tokenizer of transformers writes a tokenizer.json, "
+                     "also where there is only a SentencePiece file",
                      directory);
   digest_bytes(text, size, digest);
   digest_add(&t->files, digest, sizeof digest);

@@ -38,10 +38,17 @@ static bert_status load(tokenizer *t, const char *directory, int *steps, bert_er
   digest_begin(&t->files);
   status = load_json_file(t, directory, "tokenizer.json", &document, error);
   if (status != BERT_OK) return status;
-  if (document == NULL) return load_without_json(t, directory, steps, error);
+  if (document == NULL) {
+    status = load_without_json(t, directory, steps, error);
+    return status == BERT_OK ? load_config_settings(t, directory, NULL, steps, error) : status;
+  }
   status = load_tokenizer_json(t, json_root(document), steps, error);
+  if (status != BERT_OK)
+    error_prefix(error, "%s/tokenizer.json", directory);
+  else
+    status = load_config_settings(t, directory, json_root(document), steps, error);
   json_free(document);
-  return status == BERT_OK ? BERT_OK : error_prefix(error, "%s/tokenizer.json", directory);
+  return status;
 }
 
 /* What the steps of the chain need once all are there. */
@@ -362,8 +369,6 @@ static void cut(const token_segment *segments, int pair, size_t limit, size_t ro
 
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
                              size_t limit, int only_used, bert_tokens **tokens, bert_error *error) {
-  /* an empty second text is none, as transformers has it */
-  if (text_b != NULL && text_b->size == 0) text_b = NULL;
   const template *form = text_b == NULL ? &t->postprocessor.single : &t->postprocessor.pair;
   token_segment segments[2] = {0};
   size_t room, use[2];

@@ -64,7 +64,7 @@ static int copy_texts(kept_pass *k, bert_text text, bert_text text_b) {
 }
 
 static bert_status run(kept_pass *k, bert_error *error) {
-  bert_token_options limit = {k->max_tokens, 1};
+  bert_token_options limit = {k->max_tokens, 1, 0};
   const bert_text *second = k->text_b.data != NULL ? &k->text_b : NULL;
   bert_status status = bert_tokenize(k->model->model, k->text, second, &limit, &k->tokens, error);
   if (status != BERT_OK) return status;

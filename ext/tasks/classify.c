@@ -14,6 +14,7 @@ static const char *label_itself(const char *label) {
 bert_status classified_make(connection *c, sqlite3_value *text, const classify_options *o,
                             classified *out, bert_error *error) {
   bert_text first, second = {o->source.text_b, 0};
+  bert_token_options how = {o->source.max_tokens, 1, 0};
   int nomem = 0;
   loaded_model *m;
   bert_status status =
@@ -26,7 +27,7 @@ bert_status classified_make(connection *c, sqlite3_value *text, const classify_o
   if (!value_text(text, &first, &nomem)) return error_nomem(error, "reading the text");
   if (second.data != NULL) second.size = strlen(second.data); /* an option holds no NUL */
   return task_scores(m, out->head, out->head->score, first, second.data != NULL ? &second : NULL,
-                     o->source.max_tokens, &out->scores, &out->truncated, error);
+                     &how, &out->scores, &out->truncated, error);
 }
 
 void classified_clear(classified *c) {
@@ -98,16 +99,17 @@ static bert_status rerank(sqlite3_context *context, const bert_text *texts, cons
   loaded_model *m;
   const bert_head *head;
   float *score = NULL;
+  /* CrossEncoder.predict gives the tokenizer a list of pairs, also of one. */
+  bert_token_options how = {o->max_tokens, 1, 1};
   bert_status status =
       task_find_model(function_connection(context), o->model, BERT_HEAD_CLASSIFY, &m, &head, error);
   if (status != BERT_OK) return status;
   if (head->width != 1)
     return error_set(error, BERT_ARGUMENT,
                      "the model \"%s\" gives %d labels for a pair, a re-ranker one number; use "
-                     "bert_classify(query, json_object('text_b', passage))",
-                     error_quote(m->name).text, head->width);
-  status =
-      task_scores(m, head, head->rerank, texts[0], &texts[1], o->max_tokens, &score, NULL, error);
+                     "bert_classify(query, json_object('model', '%s', 'text_b', passage))",
+                     error_quote(m->name).text, head->width, error_quote(m->name).text);
+  status = task_scores(m, head, head->rerank, texts[0], &texts[1], &how, &score, NULL, error);
   if (status == BERT_OK) sqlite3_result_double(context, (double)score[0]);
   sqlite3_free(score);
   return status;

@@ -114,11 +114,10 @@ static bert_status run(loaded_model *m, const bert_tokens *tokens, float *logits
 }
 
 bert_status task_scores(loaded_model *m, const bert_head *head, bert_score score, bert_text text,
-                        const bert_text *text_b, int max_tokens, float **scores, int *truncated,
-                        bert_error *error) {
-  bert_token_options how = {max_tokens, 1};
+                        const bert_text *text_b, const bert_token_options *how, float **scores,
+                        int *truncated, bert_error *error) {
   bert_tokens *tokens = NULL;
-  bert_status status = bert_tokenize(m->model, text, text_b, &how, &tokens, error);
+  bert_status status = bert_tokenize(m->model, text, text_b, how, &tokens, error);
   if (status != BERT_OK) return status;
   *scores = sqlite3_malloc64(sizeof(float) * (sqlite3_uint64)head->width);
   status = *scores != NULL ? run(m, tokens, *scores, error) : error_nomem(error, "classifying");

@@ -37,8 +37,8 @@ bert_status task_choose_labels(const bert_head *head, const json_value *labels,
 /* Runs a text, or a pair, through the model. *scores is [head->width], from
 ** sqlite3_malloc64; *truncated may be NULL. */
 bert_status task_scores(loaded_model *m, const bert_head *head, bert_score score, bert_text text,
-                        const bert_text *text_b, int max_tokens, float **scores, int *truncated,
-                        bert_error *error);
+                        const bert_text *text_b, const bert_token_options *how, float **scores,
+                        int *truncated, bert_error *error);
 
 /* ---- classify.c ------------------------------------------------------------ */
 

@@ -106,6 +106,18 @@ test_model_without_safetensors() {
   expect_equal "" "$(contents)"
 }
 
+test_tokenizer_files() {
+  cp -R $model "$work/model"
+  rm "$work/model/tokenizer.json" "$work/model/vocab.txt"
+  touch "$work/model/vocab.json"
+  start_server "$work/model" example/tiny
+  expect_failure fetch_model example/tiny
+  expect_match 'has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt' "$output"
+  touch "$work/model/merges.txt"
+  fetch_model example/tiny
+  test -e "$work/models/tiny/merges.txt"
+}
+
 test_unknown_model() {
   start_server $model example/tiny
   expect_failure fetch_model example/huge

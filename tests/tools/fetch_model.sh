@@ -48,7 +48,7 @@ header_value() {
 # What an HTTP status means to the person who asked for $2.
 explain_status() {
   case $1 in
-  000) die "cannot reach $endpoint" ;;
+  000) die "cannot reach $endpoint; HF_ENDPOINT= names a mirror, and bert_load opens any directory that has a model's files" ;;
   401 | 403) die "$endpoint refuses $2 (status $1): private, gated or misspelt; set HF_TOKEN if you have access" ;;
   404) die "$endpoint has no $2 (status 404)" ;;
   *) die "$endpoint answered status $1 for $2" ;;
@@ -109,6 +109,7 @@ download() {
   if [ -t 2 ]; then progress=--progress-bar; fi
   mkdir -p "$(dirname "$part")"
   if [ -z "$sha256" ]; then rm -f "$part"; fi # nothing would tell a wrong join
+  : >>"$part"                                 # an empty file is there without a request
   while :; do
     if [ -n "$size" ] && [ "$(file_size "$part")" = "$size" ]; then return; fi
     if [ -n "$size" ] && [ "$(file_size "$part")" -gt "$size" ]; then rm -f "$part"; fi
@@ -152,8 +153,9 @@ fetch() {
 check_complete() {
   local folder=$1
   if [ ! -e "$stage/files/${folder}config.json" ]; then die "$id has no ${folder}config.json"; fi
-  if [ ! -e "$stage/files/${folder}tokenizer.json" ] && [ ! -e "$stage/files/${folder}vocab.txt" ]; then
-    die "$id has neither ${folder}tokenizer.json nor ${folder}vocab.txt"
+  if [ ! -e "$stage/files/${folder}tokenizer.json" ] && [ ! -e "$stage/files/${folder}vocab.txt" ] &&
+    { [ ! -e "$stage/files/${folder}vocab.json" ] || [ ! -e "$stage/files/${folder}merges.txt" ]; }; then
+    die "$id has no ${folder}tokenizer.json, no ${folder}vocab.txt, and no ${folder}vocab.json with merges.txt"
   fi
   if [ ! -e "$stage/files/${folder}model.safetensors" ] &&
     [ ! -e "$stage/files/${folder}model.safetensors.index.json" ]; then

@@ -554,6 +554,8 @@ static const bad_sentence bad_sentences[] = {
      BERT_UNSUPPORTED, "more than 6 pooling modes"},
     {"1_Pooling/config.json", "{\"pooling_mode_cls_token\":1}", BERT_INVALID,
      "must be true or false"},
+    {"1_Pooling/config.json", "{\"pooling_mode_median_tokens\":true}", BERT_UNSUPPORTED,
+     "\"pooling_mode_median_tokens\" is not supported"},
     {"1_Pooling/config.json", "{\"word_embedding_dimension\":0}", BERT_INVALID,
      "word_embedding_dimension"},
     {"1_Pooling/config.json", "{\"embedding_dimension\":\"8\"}", BERT_INVALID,

@@ -123,6 +123,8 @@ static void modernbert_has_local_layers(void **state) {
   assert_int_equal(c.window, 16);
   assert_true(c.rope.theta == 80000 && c.local_rope.theta == 500);
   assert_true(c.up_bias && c.down_bias && !c.attention_bias);
+  c = read_text("{\"model_type\":\"modernbert\",\"local_attention\":32,\"sliding_window\":5}");
+  assert_int_equal(c.window, 5);
   c = read_text("{\"model_type\":\"modernbert\",\"num_hidden_layers\":2,\"layer_types\":"
                 "[\"sliding_attention\",\"full_attention\"],\"rope_parameters\":"
                 "{\"full_attention\":{\"rope_theta\":7,\"rope_type\":\"default\"}}}");
@@ -183,6 +185,14 @@ static void original_nomic_files_are_read(void **state) {
   assert_int_equal(c.hidden_activation, ACTIVATION_GELU);
   assert_true(c.layer_norm_epsilon == 1e-5F);
   assert_int_equal(c.attention_bias, 1);
+  /* The class in transformers has no such keys. */
+  c = read_text("{\"model_type\":\"nomic_bert\",\"hidden_size\":768,\"rotary_emb_base\":77,"
+                "\"rotary_scaling_factor\":2,\"activation_function\":\"geglu\","
+                "\"qkv_proj_bias\":true}");
+  assert_true(c.rope.theta == 1000);
+  assert_int_equal(c.rope.scaling, ROPE_PLAIN);
+  assert_int_equal(c.hidden_activation, ACTIVATION_SILU);
+  assert_int_equal(c.attention_bias, 0);
 }
 
 static void jina_calls_itself_bert(void **state) {

@@ -67,7 +67,7 @@ static bert_pass *run_text(bert_encoder *encoder, bert_model *model, bert_text t
                            const bert_text *text_b, int max_tokens, bert_tokens **tokens) {
   bert_error error = {BERT_OK, ""};
   bert_pass *pass = NULL;
-  bert_token_options options = {max_tokens, 0};
+  bert_token_options options = {max_tokens, 0, 0};
   assert_ok(bert_tokenize(model, text, text_b, &options, tokens, &error), &error);
   assert_ok(bert_run(encoder, *tokens, BERT_KEEP_HIDDEN | BERT_KEEP_ATTENTION, &pass, &error),
             &error);

@@ -199,11 +199,12 @@ static void options_are_strict(void **state) {
   static const char *const cases[][2] = {
       {"{\"dim\": 3}", "bert_embed: unknown option \"dim\"; the options are prompt, kind, dims"},
       {"{\"dims\": 0}", "option \"dims\" must be an integer of at least 1, not 0"},
+      {"{\"dims\": 99999999999}",
+       "\"dims\" must be an integer from 1 to 2147483647, not 99999999999"},
       {"{\"dims\": -1}", "not -1"},
       {"{\"dims\": 385}", "384"},
       {"{\"dims\": 2.5}", "not 2.5"},
       {"{\"dims\": \"3\"}", "not \"3\""},
-      {"{\"dims\": 99999999999}", "not 99999999999"},
       {"{\"dims\": [3]}", "not an array"},
       {"{\"prompt\": \"a\", \"kind\": \"query\"}", "give one of them"},
       {"minilm", "a JSON object such as {\"model\": \"name\"}, not the text 'minilm'"},

@@ -74,7 +74,7 @@ static void heads_are_listed_where_one_is_missing(void **state) {
        "bert_fill: the model \"classes\" has no head for filling in mask tokens"},
       {"SELECT bert_rerank('a', 'b')",
        "bert_rerank: the model \"classes\" gives 3 labels for a pair, a re-ranker one number; use "
-       "bert_classify(query, json_object('text_b', passage))"},
+       "bert_classify(query, json_object('model', 'classes', 'text_b', passage))"},
       {"SELECT bert_classify('a', '{\"model\":\"nobody\"}')", "no model \"nobody\" is loaded"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_error(db, cases[i].sql, cases[i].part);
@@ -242,6 +242,83 @@ static void the_checkpoint_says_how_to_rerank(void **state) {
       " - bert_rerank('time', 'flies', '{\"model\":\"cross\"}')) < 1e-6",
       "1");
   forget(identity, "identity");
+}
+
+/* ---- Settings that change what the reference gives ----------------------------------- */
+
+/* One setting of a file, and the best label that transformers 5.24.0 then has. */
+static const struct {
+  const char *name, *file, *from, *to, *label;
+  double score;
+} changed[] = {
+    {"bert-classify", "tokenizer_config.json", "\"do_lower_case\": true",
+     "\"do_lower_case\": false", "neutral", 0.3998875319957733},
+    {"bert-classify", "tokenizer_config.json", "\"do_lower_case\": true,", "", "neutral",
+     0.41486120223999023},
+    {"bert-classify", "tokenizer_config.json", "\"strip_accents\": null",
+     "\"strip_accents\": false", "neutral", 0.40816283226013184},
+    {"bert-classify", "tokenizer_config.json", "\"strip_accents\": null",
+     "\"tokenize_chinese_chars\": false", "positive", 0.44108039140701294},
+    {"bert-classify", "tokenizer_config.json",
+     "\"BertTokenizer\",\n \"unk_token\": \"[UNK]\",\n \"do_lower_case\": true,",
+     "\"PreTrainedTokenizerFast\", \"do_lower_case\": false,", "neutral", 0.41486120223999023},
+    {"bert-classify", "config.json", "\"id2label\": {",
+     "\"num_labels\": 3, \"id2label\": {\"0\": \"a\"}, \"old\": {", "LABEL_1", 0.41486120223999023},
+    {"distilbert-classify", "config.json", "\"model_type\"",
+     "\"classifier_pooling\": \"mean\", \"model_type\"", "POSITIVE", 0.6672292351722717},
+    {"modernbert-classify", "config.json", "\"classifier_bias\": true",
+     "\"classifier_bias\": false", "none", 0.4418446123600006},
+    {"modernbert-classify", "config.json", "\"local_attention\": 6",
+     "\"local_attention\": 6, \"sliding_window\": 1", "some", 0.6742854118347168},
+};
+
+static void settings_count_as_in_the_reference(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+    char place[100];
+    snprintf(place, sizeof place, FAMILIES "%s", changed[i].name);
+    char *copy = scratch_copy(place);
+    scratch_replace(copy, changed[i].file, changed[i].from, changed[i].to);
+    load(copy, "changed");
+    char *sql = sqlite3_mprintf("SELECT label, abs(score - %.17g) < 1e-5 FROM bert_classify('Café "
+                                "Paris 你好', '{\"model\":\"changed\",\"top_k\":1}')",
+                                changed[i].score);
+    char *wanted = sqlite3_mprintf("%s|1", changed[i].label);
+    assert_answer(db, sql, wanted);
+    sqlite3_free(wanted);
+    sqlite3_free(sql);
+    forget(copy, "changed");
+  }
+}
+
+/* The numbers are those of sentence-transformers 6.2.0, which gives the tokenizer a list
+** of pairs: there an empty second text is one; in the pipeline it is none. */
+static void an_empty_passage_is_one(void **state) {
+  (void)state;
+  assert_answer(db,
+                "SELECT abs(bert_rerank('hello', '', '{\"model\":\"cross\"}') - 0.38820443) < 1e-5,"
+                " abs(bert_rerank('', '', '{\"model\":\"cross\"}') - 0.2641458) < 1e-5,"
+                " abs(bert_rerank('', 'hello', '{\"model\":\"cross\"}') - 0.39247832) < 1e-5",
+                "1|1|1");
+  assert_answer(db,
+                "SELECT a.score = b.score FROM bert_classify('hello', '{\"model\":\"cross\"}') a,"
+                " bert_classify('hello', '{\"model\":\"cross\",\"text_b\":\"\"}') b",
+                "1");
+}
+
+/* A tokenizer whose names lack token_type_ids gives none to the model. */
+static void pairs_may_have_no_token_types(void **state) {
+  (void)state;
+  char *copy = scratch_copy(FAMILIES "bert-cross");
+  scratch_replace(copy, "tokenizer_config.json", "\"backend\"",
+                  "\"model_input_names\": [\"input_ids\", \"attention_mask\"], \"backend\"");
+  load(copy, "changed");
+  assert_answer(db,
+                "SELECT abs(bert_rerank('what is it?', 'time flies', '{\"model\":\"changed\"}') - "
+                "0.3709698) < 1e-5, abs(bert_rerank('what is it?', 'time flies', "
+                "'{\"model\":\"cross\"}') - 0.3165748) < 1e-5",
+                "1|1");
+  forget(copy, "changed");
 }
 
 static void rows_are_classified(void **state) {
@@ -508,6 +585,9 @@ int main(void) {
                                      EACH(long_texts_are_cut),
                                      EACH(the_checkpoint_says_what_a_score_is),
                                      EACH(the_checkpoint_says_how_to_rerank),
+                                     EACH(settings_count_as_in_the_reference),
+                                     EACH(an_empty_passage_is_one),
+                                     EACH(pairs_may_have_no_token_types),
                                      EACH(rows_are_classified),
                                      EACH(entities_are_chosen_by_name),
                                      EACH(other_schemes_group_as_in_the_pipeline),

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/dice.h"
 #include "../support/golden.h"
 
 /* ---- Opening ------------------------------------------------------------- */
@@ -75,7 +76,7 @@ static void check_tokens(const family_case *f, const bert_tokens *tokens) {
 static bert_pass *run_case(const family_case *f, int max_length, bert_tokens **tokens) {
   bert_error error = {BERT_OK, ""};
   bert_pass *pass = NULL;
-  bert_token_options options = {max_length, 0};
+  bert_token_options options = {max_length, 0, 0};
   bert_text text = golden_text(json_get(f->expected, "text"));
   bert_text text_b = golden_text(json_get(f->expected, "text_b"));
   int pair = json_get(f->expected, "text_b")->type == JSON_STRING;
@@ -251,10 +252,17 @@ static void check_embedding(family_case *f, const char *name, const char *kind) 
 
 /* ---- A whole checkpoint ---------------------------------------------------- */
 
+/* 1: every text is checked; under valgrind every third where there are 19, of which
+** the first and the last, a pair, are among them. */
+static size_t text_step(const json_value *cases) {
+  return cases->size < 10 ? 1 : (size_t)dice_size(1, 3);
+}
+
 /* The embeddings of all texts in one call, on one thread and on three, have the bits
 ** of each alone. (The scalar set leaves large products to OpenBLAS.) */
 static void check_together(const family_case *f, const json_value *cases) {
-  size_t dim = (size_t)bert_describe(f->model)->dim, count = cases->size;
+  size_t dim = (size_t)bert_describe(f->model)->dim, step = text_step(cases);
+  size_t count = (cases->size + step - 1) / step;
   if (count == 0) {
     fail_msg("no cases");
     return;
@@ -264,7 +272,7 @@ static void check_together(const family_case *f, const json_value *cases) {
   float *together = malloc(count * dim * sizeof *together); /* [count, dim] */
   bert_error error = {BERT_OK, ""};
   for (size_t i = 0; i < count; i++) {
-    texts[i] = golden_text(json_get(golden_at(cases, i), "text"));
+    texts[i] = golden_text(json_get(golden_at(cases, i * step), "text"));
     assert_ok(bert_embed(f->encoder, &texts[i], 1, NULL, alone + i * dim, NULL, &error), &error);
   }
   for (int threads = 1; threads <= 3; threads += 2) {
@@ -298,7 +306,7 @@ static void check_family(const char *name, const char *set) {
   bert_model *model = open_model(directory);
   family_case f = {.golden = &g, .model = model, .encoder = make_encoder(model, 0)};
   const json_value *cases = json_get(g.root, "cases");
-  for (f.number = 0; f.number < cases->size; f.number++) {
+  for (f.number = 0; f.number < cases->size; f.number += text_step(cases)) {
     f.expected = golden_at(cases, f.number);
     check_case(&f, (int)json_get(g.root, "max_length")->integer);
   }

@@ -60,7 +60,7 @@ static float *score(const opened *o, bert_head_kind kind, int rerank, const json
                     const json_value *text_b, size_t which) {
   const bert_head *head = bert_find_head(o->model, kind);
   bert_error error = {BERT_OK, ""};
-  bert_token_options options = {0, 1};
+  bert_token_options options = {0, 1, 0};
   bert_text a = golden_text(text), b = golden_text(text_b);
   bert_tokens *tokens = NULL;
   bert_pass *pass = NULL;
@@ -213,6 +213,11 @@ static void a_saved_cross_encoder_opens(void **state) {
   assert_string_equal(bert_describe(o.model)->pooling, "mean");
   assert_int_equal(bert_describe(o.model)->max_tokens, 64);
   close_checkpoint(&o);
+  scratch_replace(copy, "config_sentence_transformers.json", "\"activation_fn\"",
+                  "\"prompts\":{\"q\":\"find: \"},\"default_prompt_name\":\"q\",\"activation_fn\"");
+  bert_error error = {BERT_OK, ""};
+  assert_int_equal(bert_open(copy, NULL, &o.model, &error), BERT_UNSUPPORTED);
+  assert_non_null(strstr(error.text, "\"default_prompt_name\" of a cross-encoder"));
   scratch_free(copy);
 }
 

@@ -168,7 +168,8 @@ static void test_errors(void **state) {
   snprintf(expected, sizeof expected,
            "no model \"org/none\": there is no such directory, and no snapshot in "
            "%s/e/hub/models--org--none, "
-           "where the Hugging Face cache (HF_HOME) would have it",
+           "where the Hugging Face cache (HF_HOME) would have it; it is not downloaded from here, "
+           "\"hf download org/none\" does that",
            root);
   expect_error("org/none", BERT_IO, expected);
   put("e/hub/models--empty/refs/other", "");

@@ -51,7 +51,7 @@ static void open_seen(seen *s, const char *directory) {
 
 static seen look_at(const char *directory, const char *text, const char *text_b, int max_tokens) {
   bert_error error = {BERT_OK, ""};
-  bert_token_options options = {max_tokens, 0};
+  bert_token_options options = {max_tokens, 0, 0};
   bert_text b = text_of(text_b ? text_b : "");
   seen s;
   open_seen(&s, directory);

@@ -525,7 +525,8 @@ static void test_nothing_there(void **state) {
   tensor_file *f;
   bert_error error = {0};
   expect(open_model(directory, 0, &f, &error), BERT_IO, &error,
-         "has no model.safetensors and no model.safetensors.index.json");
+         "has no model.safetensors and no model.safetensors.index.json; other formats of weights, "
+         "such as ONNX and GGUF, are not read");
   assert_null(strstr(error.text, "pickle"));
   scratch_write(directory, "pytorch_model.bin", "x", 1);
   expect(open_model(directory, 0, &f, &error), BERT_IO, &error, "pytorch_model.bin is a pickle");

@@ -64,7 +64,7 @@ static void test_pairs(void **state) {
   expect_used(t, "a b c d e", "f g h", 11, ".aaaaa.bbb.");
   expect_used(t, "a b c d e", "f g h", 99, ".aaaaa.bbb.");
   expect_used(t, "", "f g h", 5, "..bb.");
-  expect_used(t, "a b", "", 99, ".aa."); /* an empty second text is none */
+  expect_used(t, "a b", "", 99, ".aa.."); /* an empty second text makes a pair */
   tokenizer_close(t);
 }
 

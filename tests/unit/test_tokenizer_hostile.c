@@ -74,6 +74,11 @@ static bert_status try_tokenizer(const char *directory, bert_error *error) {
 
 #define REGEX(text) "\"Regex\": \" {2,}\"", "\"Regex\": \"" text "\""
 
+#define FORTY "abababababababababababababababababababab"
+#define REPLACED_TWICE(pattern)                                                                    \
+  "\"content\": \"" FORTY "\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \"" pattern      \
+  "\"}, \"content\": \"" FORTY "\"}"
+
 static const change bpe_changes[] = {
     {"\"a\": 2", "\"a\": 2", BERT_OK, ""},
     {"[\"ab\", \"b\"]", "\"ab b\"", BERT_OK, ""}, /* as files were before */
@@ -167,6 +172,10 @@ static const change bpe_changes[] = {
     /* post-processor */
     {"\"cls\": [\"<s>\", 0]", "\"cls\": [\"<s>\", -1]", BERT_INVALID, "cls has id -1"},
     {"\"cls\": [\"<s>\", 0]", "\"cls\": 0", BERT_INVALID, "cls has id -1"},
+    /* replacements of replacements */
+    {"\"content\": \" \"}", REPLACED_TWICE("a"), BERT_UNSUPPORTED,
+     "normalizer: Sequence: Replace: the replacements make texts more than 1000 times as long"},
+    {"\"content\": \" \"}", REPLACED_TWICE("abab"), BERT_OK, ""},
     {"\"post_processor\": ",
      "\"post_processor\": {\"type\": \"Sequence\", \"processors\": []}, \"x\": ", BERT_OK, ""},
     {"\"post_processor\": ",
