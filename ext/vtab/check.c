@@ -46,7 +46,8 @@ static int check_config(checker *c) {
   static const char sql[] =
       "SELECT key FROM @config WHERE "
       "(key IN ('format', 'dim', 'swept') AND typeof(value) <> 'integer') OR "
-      "(key IN ('hash', 'model', 'source', 'fingerprint') AND typeof(value) <> 'text') OR "
+      "(key IN ('hash', 'model', 'source', 'precision', 'fingerprint') AND typeof(value) <> "
+      "'text') OR "
       "(key = 'complete' AND value IS NOT 1) OR (key = 'format' AND value < 1) OR "
       "(key = 'dim' AND value < 1) UNION ALL "
       "SELECT need.column1 FROM (VALUES ('format'), ('dim'), ('hash'), ('model'), ('fingerprint')) "

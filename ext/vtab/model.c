@@ -78,26 +78,47 @@ static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out
   return rc;
 }
 
+/* What the table's record says of the model that made its vectors. A table of an
+** older version says no precision; it is float32. */
+typedef struct recorded_model {
+  char *name, *source, *precision;
+} recorded_model;
+
+static int read_recorded(vtab *v, recorded_model *r) {
+  int rc = config_get_text(v, "model", &r->name);
+  if (rc == SQLITE_OK) rc = config_get_text(v, "source", &r->source);
+  if (rc == SQLITE_OK) rc = config_get_text(v, "precision", &r->precision);
+  return rc;
+}
+
+static int refuse_missing(vtab *v, const char *name, const char *source, const char *precision,
+                          const bert_error *why) {
+  int plain = strcmp(precision, "float32") == 0;
+  return vtab_fail(v, SQLITE_ERROR,
+                   "it was made with the model %s from %s, which is not loaded here: SELECT "
+                   "bert_load('%s', '%s'%s%s%s). (%s)",
+                   name, source, source, name, plain ? "" : ", '{\"precision\": \"",
+                   plain ? "" : precision, plain ? "" : "\"}'", why->text);
+}
+
 /* Why the table cannot embed now; `other` is the model that answered, or NULL. */
 static int refuse_model(vtab *v, const loaded_model *other, const bert_error *why) {
-  char *name = NULL, *source = NULL;
-  int rc = config_get_text(v, "model", &name);
-  if (rc == SQLITE_OK) rc = config_get_text(v, "source", &source);
-  const char *n = name != NULL ? name : "?", *s = source != NULL ? source : "?";
+  recorded_model r = {NULL, NULL, NULL};
+  int rc = read_recorded(v, &r);
+  const char *name = r.name != NULL ? r.name : "?", *source = r.source != NULL ? r.source : "?";
+  const char *precision = r.precision != NULL ? r.precision : "float32";
   if (rc == SQLITE_OK && other == NULL)
-    rc = vtab_fail(v, SQLITE_ERROR,
-                   "it was made with the model %s from %s, which is not loaded here: SELECT "
-                   "bert_load('%s', '%s'). (%s)",
-                   n, s, s, n, why->text);
+    rc = refuse_missing(v, name, source, precision, why);
   else if (rc == SQLITE_OK)
-    rc =
-        vtab_fail(v, SQLITE_ERROR,
-                  "it was made with the model %s from %s, and %s from %s gives other vectors; load "
-                  "the first one, or make all vectors anew with the second: INSERT INTO %s(%s) "
-                  "VALUES('rebuild')",
-                  n, s, other->name, other->source, v->name, v->name);
-  sqlite3_free(name);
-  sqlite3_free(source);
+    rc = vtab_fail(v, SQLITE_ERROR,
+                   "it was made with the model %s from %s in %s, and %s from %s in %s gives other "
+                   "vectors; load the first one, or make all vectors anew with the second: INSERT "
+                   "INTO %s(%s) VALUES('rebuild')",
+                   name, source, precision, other->name, other->source,
+                   bert_describe(other->model)->precision, v->name, v->name);
+  sqlite3_free(r.name);
+  sqlite3_free(r.source);
+  sqlite3_free(r.precision);
   return rc;
 }
 
@@ -172,6 +193,8 @@ int model_record(vtab *v) {
   if (rc == SQLITE_OK) rc = config_set_text(v, "fingerprint", text);
   if (rc == SQLITE_OK) rc = config_set_text(v, "model", v->model->name);
   if (rc == SQLITE_OK) rc = config_set_text(v, "source", v->model->source);
+  if (rc == SQLITE_OK)
+    rc = config_set_text(v, "precision", bert_describe(v->model->model)->precision);
   if (rc == SQLITE_OK) rc = config_set_int(v, "dim", dim);
   if (rc == SQLITE_OK) v->dim = dim;
   return rc;

@@ -106,8 +106,9 @@ static void without_the_model_deletions_are_refreshed(void **state) {
 static void another_model_under_the_name_is_an_error(void **state) {
   make_database(*state);
   sqlite3 *db = open_with(*state, OTHER_MODEL, "tiny");
-  static const char both[] = "it was made with the model tiny from " TINY_MODEL
-                             ", and tiny from " OTHER_MODEL " gives other vectors";
+  static const char both[] =
+      "it was made with the model tiny from " TINY_MODEL " in float32, and tiny from " OTHER_MODEL
+      " in float32 gives other vectors";
   assert_error(db, NEAREST("x"), both);
   assert_error(db, "INSERT INTO notes(body) VALUES('x')", both);
   assert_runs(db, "UPDATE docs SET body = 'changed' WHERE id = 1");
@@ -119,6 +120,25 @@ static void another_model_under_the_name_is_an_error(void **state) {
   assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'elsewhere'); " REFRESH);
   assert_answer(db, NEAREST("changed"), "1");
   assert_finds_itself(db, "docs_emb", "docs", "id", "body");
+  sqldb_close(db);
+}
+
+/* The same weights in another precision make other vectors. The error tells how to
+** load what made these. */
+static void another_precision_is_another_model(void **state) {
+  static const char in_bf16[] =
+      "SELECT bert_load('" TINY_MODEL "', 'tiny', '{\"precision\": \"bf16\"}')";
+  make_database(*state);
+  sqlite3 *db = tabledb_open_modelless(*state);
+  assert_runs(db, in_bf16);
+  assert_error(db, NEAREST("x"),
+               "it was made with the model tiny from " TINY_MODEL
+               " in float32, and tiny from " TINY_MODEL " in bf16 gives other vectors");
+  assert_runs(db, REBUILD);
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_runs(db, "SELECT bert_unload('tiny')");
+  assert_error(db, NEAREST("x"), in_bf16);
+  assert_sound(db, "docs_emb");
   sqldb_close(db);
 }
 
@@ -287,6 +307,7 @@ int main(void) {
       IN_FOLDER(without_the_model_embedding_says_how_to_load_it),
       IN_FOLDER(without_the_model_deletions_are_refreshed),
       IN_FOLDER(another_model_under_the_name_is_an_error),
+      IN_FOLDER(another_precision_is_another_model),
       IN_FOLDER(rebuild_takes_the_new_model),
       IN_FOLDER(the_same_model_may_lie_elsewhere),
       IN_FOLDER(the_same_model_may_be_the_default_one),
