@@ -10,7 +10,7 @@ import os
 import sys
 from xml.sax.saxutils import escape
 
-from results import (OURS, bulk_rates, ceiling_rates, digits, engines, find, median, milliseconds, most_threads,
+from results import (OURS, bulk_rates, ceiling_rates, engines, find, median, milliseconds, most_threads,
                      operations, peak_megabytes, precision_of, tokens_per_second)
 
 out = sys.argv[2]
@@ -19,14 +19,19 @@ STYLE = """
   svg { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; }
   .back { fill: #ffffff; } .text { fill: #1f2328; } .soft { fill: #59636e; } .title { font-size: 15px; font-weight: 600; }
   .line { stroke: #d1d9e0; } .ours { fill: #0969da; } .peer { fill: #afb8c1; } .bold { font-weight: 600; }
+  .over { stroke: #ffffff; stroke-width: 4px; paint-order: stroke; stroke-linejoin: round; }
   .curve { stroke: #0969da; fill: none; stroke-width: 2.5; } .dot { fill: #0969da; }
   .other { stroke: #59636e; fill: none; stroke-width: 1.5; stroke-dasharray: 5 4; }
   @media (prefers-color-scheme: dark) {
-    .back { fill: #0d1117; } .text { fill: #f0f6fc; } .soft { fill: #9198a1; }
+    .back { fill: #0d1117; } .over { stroke: #0d1117; } .text { fill: #f0f6fc; } .soft { fill: #9198a1; }
     .line { stroke: #3d444d; } .ours { fill: #4493f8; } .peer { fill: #656c76; }
     .curve { stroke: #4493f8; } .dot { fill: #4493f8; } .other { stroke: #9198a1; }
   }
 """
+
+
+def short_number(x):
+    return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
 
 
 def text(x, y, words, kind="text", anchor="start"):
@@ -71,17 +76,18 @@ def bars(name, title, subtitle, values, better, mark=None):
             continue
         parts.append(text(MARGIN, y + 12, {"bf16": "bfloat16"}.get(precision, precision), "soft"))
         y += 20
-        begin = y
+        if mark and precision == "float32":
+            x = left + (right - left) * mark[0] / top
+            parts += [line(x, y, x, y + row * len(group), "other"),
+                      text(x, y - 6, mark[1], "soft", "end" if x > WIDTH / 2 else "start")]
         for engine in group:
             ours, width = engine.startswith(OURS), (right - left) * values[engine] / top
             parts.append(text(left - 10, y + 17, label(engine), "text bold" if ours else "text", "end"))
             parts.append(f'<rect x="{left}" y="{y + 4}" width="{max(width, 1):.1f}" height="{row - 8}" rx="2" '
                          f'class="{"ours" if ours else "peer"}"/>')
-            parts.append(text(left + width + 7, y + 17, digits(values[engine]), "text bold" if ours else "text"))
+            parts.append(text(left + width + 7, y + 17, short_number(values[engine]),
+                              "text over bold" if ours else "text over"))
             y += row
-        if mark and precision == "float32":
-            x = left + (right - left) * mark[0] / top
-            parts += [line(x, begin, x, y, "other"), text(x, begin - 6, mark[1], "soft", "end" if x > WIDTH / 2 else "start")]
         y += 8
     write(name, title, subtitle, y + 12, parts)
 
@@ -99,7 +105,7 @@ def engine_bars():
     rates = {e: median(bulk_rates(e)) for e in engines() if bulk_rates(e)}
     ceiling = median(ceiling_rates())
     bars("throughput", "Documents per second (more is better)", texts, rates, "higher",
-         (ceiling, f"OpenBLAS's matrix products alone: {digits(ceiling)}") if ceiling else None)
+         (ceiling, f"OpenBLAS's matrix products alone: {short_number(ceiling)}") if ceiling else None)
     bars("short", "One short text, milliseconds (less is better)", f"all-MiniLM-L6-v2, 13 tokens, {with_threads}, median",
          medians("short", milliseconds), "lower")
     bars("memory", "Peak memory in bulk work, MB (less is better)", texts, medians("bulk", peak_megabytes), "lower")
@@ -114,11 +120,11 @@ def round_step(top):
     return next(step * k for k in (1, 2, 5, 10) if top / (step * k) <= 6)
 
 
-def curve(name, title, subtitle, points, across, dashed=None):
-    """points and dashed[0]: [(x, y)], x on a logarithmic axis; dashed[1]: its words."""
-    left, right, top, bottom = 70, WIDTH - 40, 80, 300
+def curve(name, title, subtitle, points, across, dashed=()):
+    """points and dashed: [(x, y)], x on a logarithmic axis."""
+    left, right, top, bottom = 90, WIDTH - 60, 80, 300
     low, high = math.log(points[0][0]), math.log(points[-1][0])
-    highest = 1.15 * max(y for _, y in points + (dashed[0] if dashed else []))
+    highest = 1.15 * max(y for _, y in [*points, *dashed])
 
     def place(x, y):
         return left + (right - left) * (math.log(x) - low) / (high - low), bottom - (bottom - top) * y / highest
@@ -126,18 +132,17 @@ def curve(name, title, subtitle, points, across, dashed=None):
     parts, step = [], round_step(highest)
     for k in range(int(highest / step) + 1):
         y = place(points[0][0], k * step)[1]
-        parts += [line(left, y, right, y), text(left - 8, y + 4, f"{k * step:g}", "soft", "end")]
+        parts += [line(left - 30, y, right + 30, y), text(left - 38, y + 4, f"{k * step:g}", "soft", "end")]
     for x, _ in points:
         parts.append(text(place(x, 0)[0], bottom + 20, f"{x:,.0f}", "soft", "middle"))
     parts.append(text((left + right) / 2, bottom + 42, across, "soft", "middle"))
     if dashed:
-        parts.append(f'<polyline class="other" points="{" ".join("%.1f,%.1f" % place(*p) for p in dashed[0])}"/>')
-        parts.append(text(right, place(*dashed[0][-1])[1] - 10, dashed[1], "soft", "end"))
+        parts.append(f'<polyline class="other" points="{" ".join("%.1f,%.1f" % place(*p) for p in dashed)}"/>')
     parts.append(f'<polyline class="curve" points="{" ".join("%.1f,%.1f" % place(*p) for p in points)}"/>')
     for x, y in points:
         at = place(x, y)
         parts += [f'<circle class="dot" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="4"/>',
-                  text(at[0], at[1] + 20, digits(y), "text", "middle")]
+                  text(at[0], at[1] - 10, short_number(y), "text over", "middle")]
     write(name, title, subtitle, bottom + 60, parts)
 
 
@@ -158,8 +163,9 @@ def curves():
         least = min(lengths, key=lambda n: microseconds(lines[n]) / operations(lines[n][0]))
         scale = microseconds(lines[least]) / operations(lines[least][0])
         dashed = [(n, scale * operations(lines[n][0])) for n in lengths]
-        curve("lengths", "Microseconds per token, longer texts", "bert_embed_rows, as many tokens of each length", points,
-              "tokens of each text", (dashed, "if all went at the best rate: operations, attention included"))
+        curve("lengths", "Microseconds per token, longer texts",
+              "bert_embed_rows; dashed: what the operations grow by, attention's own included", points,
+              "tokens of each text", dashed)
 
 
 if find("bulk", OURS):
