@@ -121,6 +121,9 @@ command_of() {
 
 toys=tests/golden/families
 
+# The peer of tokenizing.
+setup_tokenizers() { install $venv tokenizers==0.23.3; }
+
 # tokenizer_folder KIND: where its tokenizer.json is.
 tokenizer_folder() {
   case $1 in

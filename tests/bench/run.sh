@@ -85,6 +85,11 @@ setup_peers() {
 
 setup_vocabularies() {
   local kind why
+  tokenizers=1
+  why=$(setup_tokenizers 2>>$log) || {
+    note "Hugging Face tokenizers is left out: $why"
+    tokenizers=
+  }
   for kind in bpe unigram; do
     why=$("setup_$kind" 2>>$log) ||
       note "$kind is tokenized with a toy vocabulary: ${why:-its setup failed, see $log}"
@@ -233,7 +238,7 @@ measure_tokenizers() {
     folder=$(tokenizer_folder $kind)
     $out/bench_encoder tokenize $kind "$folder" $out/tokenizers/corpus.txt >>"$results" ||
       die "the tokenizer of $folder failed"
-    if [ -x $venv/bin/python ]; then
+    if [ -n "$tokenizers" ]; then
       $venv/bin/python $here/peer_tokenizers.py $kind "$folder" $out/tokenizers/corpus.txt >>"$results" 2>>$log ||
         note "Hugging Face tokenizers failed with $kind; its output is in $log"
     fi
