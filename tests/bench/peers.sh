@@ -10,7 +10,7 @@ venv_torch=$out/venv-torch # what needs torch: sentence-transformers, CTranslate
 
 # make_venv FOLDER
 make_venv() {
-  if [ -x "$1/bin/pip" ]; then return; fi
+  if [ -x "$1/bin/pip" ] && [ -x "$1/bin/python" ]; then return; fi
   command -v python3 >/dev/null || { echo "python3 is missing: apt-get install python3-venv"; return 1; }
   rm -rf "$1"
   python3 -m venv "$1" >>$log 2>&1 || {
@@ -26,8 +26,8 @@ install() {
   shift
   make_venv "$folder" || return 1
   if [ "$(cat "$stamp" 2>/dev/null)" = "$*" ]; then return; fi
-  "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >>$log 2>&1 ||
-    "$folder/bin/pip" install --quiet --disable-pip-version-check "${@%%=*}" >>$log 2>&1 || {
+  local pip=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check)
+  "${pip[@]}" "$@" >>$log 2>&1 || "${pip[@]}" "${@%%=*}" >>$log 2>&1 || {
     echo "pip could not install ${*}; its output is in $log"
     return 1
   }

@@ -157,17 +157,25 @@ def print_curves():
 # ---- The same work -----------------------------------------------------------
 
 
+def same_work(engine, cosine, tokens):
+    if tokens[engine] != tokens[OURS]:
+        return "**no, other tokens: do not compare their figures**"
+    if cosine >= SAME_COSINE[precision_of(engine)]:
+        return "yes"
+    if precision_of(engine) == "float32":
+        return "**no: do not compare their figures**"
+    return "**coarser than that: faster than it should be**"
+
+
 def print_same_work():
     tokens = {name: (read_vectors(name) or (0, 0, None))[2] for name in engines()}
     rows = []
     for name in engines()[1:]:
-        cosine, limit = smallest_cosine(name), SAME_COSINE[precision_of(name)]
+        cosine, limit = smallest_cosine(name), str(SAME_COSINE[precision_of(name)])
         if cosine is None:
-            rows.append([name, "-", str(limit), "-", "no vectors: its figures may be of other work"])
-            continue
-        same = cosine >= limit and tokens[name] == tokens[OURS]
-        rows.append([name, f"{cosine:.7f}", str(limit), f"{tokens[name]} to {tokens[OURS]}",
-                     "yes" if same else "**no: do not compare their figures**"])
+            rows.append([name, "-", limit, "-", "no vectors: its figures may be of other work"])
+        else:
+            rows.append([name, f"{cosine:.7f}", limit, f"{tokens[name]} to {tokens[OURS]}", same_work(name, cosine, tokens)])
     if rows:
         table(["engine", f"smallest cosine to {OURS}'s vectors", "at least", "tokens", "the same work"], rows)
 
