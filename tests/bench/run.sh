@@ -22,6 +22,7 @@ ours="bertsql-bf16 bertsql-int8"
 
 if [ -n "${QUICK:-}" ] && [ "$QUICK" != 0 ]; then
   quick=1 limit=165 tail_seconds=35
+  export PREPARE_SECONDS=8
   documents=${DOCUMENTS:-auto} rounds=${ROUNDS:-3} start_rounds=1 side_rounds=1
   threads=${THREADS:-$cores} rows=${ROWS:-5000} text_tokens=2048 tokenizer_texts=500
   read -ra peers <<<"${PEERS-$ours onnxruntime openvino openvino-bf16}"
@@ -319,6 +320,7 @@ measure_beside
 if [ -n "$left_out" ]; then note "the time of QUICK=1 was up: something is missing"; fi
 
 command -v python3 >/dev/null || { say "python3 is missing; the measurements are in $results"; exit 0; }
-python3 $here/summarize.py $out | tee $out/summary.md || die "the summary failed; the measurements are in $results"
+python3 $here/summarize.py $out | tee $out/summary.md ||
+  say "There is no summary; the measurements are in $results."
 python3 $here/plots.py $out $out/plots || note "the plots could not be drawn"
 say "It took $((SECONDS - began)) s. Each measurement is in $results, plots in $out/plots."
