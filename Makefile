@@ -260,6 +260,10 @@ format-check: ## does clang-format agree with the sources?
 bench: build/bertsql.so build/libencoder.a model-default ## measure speed and memory
 	@bash tests/bench/run.sh
 
+.PHONY: plots
+plots: ## draw tests/bench/plots/*.svg from what `make bench` measured
+	@python3 tests/bench/plots.py build/bench tests/bench/plots && ls tests/bench/plots/*.svg
+
 # ---- Installing --------------------------------------------------------------
 
 installer = @PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' sh tests/tools/install.sh

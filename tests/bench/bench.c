@@ -1,16 +1,21 @@
 /*
 ** bench.c: measures bertsql through SQL, as a program would use it.
 **
-**   bench corpus VOCAB FOLDER DOCUMENTS    writes the texts and corpus.db
-**   bench MEASURE THREADS FOLDER MODEL     one measurement of
+**   bench corpus VOCAB FOLDER DOCUMENTS      writes the texts and corpus.db
+**   bench scale VOCAB FOLDER COUNT TOKENS    writes the texts of bench_scale.c
+**   bench ENGINE MEASURE THREADS FOLDER MODEL [COUNT]    one measurement of
 **     bulk     bert_embed_rows over all documents; peak memory
+**     scaling  the same under another name, for the curve over threads
 **     update   UPDATE docs SET emb = bert_embed(body)
 **     refresh  the virtual table's refresh
 **     short    one short text at a time
-**     vectors  the documents' vectors to FOLDER/bertsql.f32, for comparing
+**     vectors  the documents' vectors to FOLDER/ENGINE.f32, for comparing
 **     info     what was measured
 **     first    embeds one text and writes a line, for `start`
-**   bench start ENGINE COMMAND…            from process start to that line
+**     documents, lengths, connections          see bench_scale.c
+**   bench start ENGINE COMMAND…              from process start to that line
+**
+** ENGINE is bertsql or bertsql-PRECISION, a precision that bert_load knows.
 **
 ** Each measurement is a process of its own, so that it finds neither caches nor
 ** a high-water mark of memory that another left. It runs in the root of the
@@ -25,38 +30,39 @@
 enum {
   SHORTS = 300, /* short texts, each used once */
   SHORT_WARMUP = 50,
-  STARTS = 7
+  STARTS = 5
 };
 
 static const char first_text[] = "How do I reset my password when the mail never arrives?";
 
-/* What the measurements have in common. */
-typedef struct setting {
-  const char *measure, *folder, *model;
-  int threads;
-} setting;
-
-/* folder/name; valid until the next call. */
-static const char *in_folder(const char *folder, const char *name) {
+const char *in_folder(const char *folder, const char *name) {
   static char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   return path;
 }
 
-/* A connection with the extension and the model. */
-static sqlite3 *open_with_model(const char *path, const setting *s) {
+static void load_model(sqlite3 *db, const setting *s) {
+  if (s->precision == NULL) {
+    run_with_text(db, "SELECT bert_load(?1)", s->model);
+    return;
+  }
+  char sql[120];
+  snprintf(sql, sizeof sql, "SELECT bert_load(?1, NULL, '{\"precision\": \"%s\"}')", s->precision);
+  run_with_text(db, sql, s->model);
+}
+
+sqlite3 *open_with_model(const char *path, const setting *s) {
   sqlite3 *db = open_database(path);
   char sql[80];
   load_library(db, "build/bertsql");
   snprintf(sql, sizeof sql, "SELECT bert_set('threads', %d)", s->threads);
   run(db, sql);
-  run_with_text(db, "SELECT bert_load(?1)", s->model);
+  load_model(db, s);
   return db;
 }
 
-/* Begins the line of a measurement, which the caller ends with "}\n". */
-static void begin_line(const setting *s) {
-  printf("{\"engine\":\"bertsql\",\"measure\":\"%s\",\"threads\":%d", s->measure, s->threads);
+void begin_line(const setting *s) {
+  printf("{\"engine\":\"%s\",\"measure\":\"%s\",\"threads\":%d", s->engine, s->measure, s->threads);
 }
 
 /* ---- Corpus ------------------------------------------------------------ */
@@ -180,8 +186,10 @@ static void measure_short(const setting *s) {
 
 static void write_vectors(const setting *s) {
   sqlite3 *db = open_with_model(in_folder(s->folder, "corpus.db"), s);
-  FILE *out = fopen(in_folder(s->folder, "bertsql.f32"), "wb");
-  if (out == NULL) die("cannot write %s", in_folder(s->folder, "bertsql.f32"));
+  char name[100];
+  snprintf(name, sizeof name, "%s.f32", s->engine);
+  FILE *out = fopen(in_folder(s->folder, name), "wb");
+  if (out == NULL) die("cannot write %s", in_folder(s->folder, name));
   sqlite3_stmt *rows = prepare(db, "SELECT embedding, n_tokens FROM "
                                    "bert_embed_rows('SELECT id, body FROM docs ORDER BY id')");
   int documents = 0, tokens = 0, bytes = 0;
@@ -231,9 +239,17 @@ static void measure_start(const char *engine, char *const command[]) {
 static const struct {
   const char *name;
   void (*measure)(const setting *s);
-} measures[] = {{"bulk", measure_bulk},   {"update", measure_update}, {"refresh", measure_refresh},
-                {"short", measure_short}, {"vectors", write_vectors}, {"info", write_info},
-                {"first", embed_first}};
+} measures[] = {{"bulk", measure_bulk},
+                {"scaling", measure_bulk},
+                {"update", measure_update},
+                {"refresh", measure_refresh},
+                {"short", measure_short},
+                {"vectors", write_vectors},
+                {"info", write_info},
+                {"first", embed_first},
+                {"documents", measure_documents},
+                {"lengths", measure_lengths},
+                {"connections", measure_connections}};
 
 static int number(const char *text) {
   char *end;
@@ -242,23 +258,34 @@ static int number(const char *text) {
   return (int)value;
 }
 
+/* argv: ENGINE MEASURE THREADS FOLDER MODEL [COUNT]; 0: no such measure. */
+static int measure_one(int count, char *const argv[]) {
+  const char *dash = strchr(argv[0], '-');
+  setting s = {.engine = argv[0],
+               .precision = dash != NULL ? dash + 1 : NULL,
+               .measure = argv[1],
+               .folder = argv[3],
+               .model = argv[4],
+               .threads = number(argv[2]),
+               .count = count > 5 ? number(argv[5]) : 1};
+  for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
+    if (strcmp(measures[i].name, s.measure) != 0) continue;
+    measures[i].measure(&s);
+    return 1;
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "corpus") == 0) {
+  if (argc == 5 && strcmp(argv[1], "corpus") == 0)
     make_corpus(argv[2], argv[3], number(argv[4]));
-    return 0;
-  }
-  if (argc >= 4 && strcmp(argv[1], "start") == 0) {
+  else if (argc == 6 && strcmp(argv[1], "scale") == 0)
+    scale_write(argv[2], argv[3], number(argv[4]), number(argv[5]));
+  else if (argc >= 4 && strcmp(argv[1], "start") == 0)
     measure_start(argv[2], argv + 3);
-    return 0;
-  }
-  if (argc == 5) {
-    setting s = {argv[1], argv[3], argv[4], number(argv[2])};
-    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
-      if (strcmp(measures[i].name, s.measure) != 0) continue;
-      measures[i].measure(&s);
-      return 0;
-    }
-  }
-  die("usage: bench MEASURE THREADS FOLDER MODEL; bench corpus VOCAB FOLDER DOCUMENTS; "
-      "bench start ENGINE COMMAND");
+  else if (argc < 6 || argc > 7 || !measure_one(argc - 1, argv + 1))
+    die("usage: bench ENGINE MEASURE THREADS FOLDER MODEL [COUNT]; "
+        "bench corpus VOCAB FOLDER DOCUMENTS; bench scale VOCAB FOLDER COUNT TOKENS; "
+        "bench start ENGINE COMMAND");
+  return 0;
 }

@@ -18,16 +18,25 @@ double seconds_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-long peak_kilobytes(void) {
+/* The line of that name in /proc/self/status, which is in kB. */
+static long status_kilobytes(const char *name) {
   char line[256];
-  long peak = -1;
+  long found = -1;
   FILE *status = fopen("/proc/self/status", "r");
   if (status == NULL) die("cannot read /proc/self/status");
-  while (peak < 0 && fgets(line, sizeof line, status) != NULL)
-    if (strncmp(line, "VmHWM:", 6) == 0) peak = strtol(line + 6, NULL, 10);
+  while (found < 0 && fgets(line, sizeof line, status) != NULL)
+    if (strncmp(line, name, strlen(name)) == 0) found = strtol(line + strlen(name), NULL, 10);
   fclose(status);
-  if (peak < 0) die("/proc/self/status has no VmHWM");
-  return peak;
+  if (found < 0) die("/proc/self/status has no %s", name);
+  return found;
+}
+
+long peak_kilobytes(void) {
+  return status_kilobytes("VmHWM:");
+}
+
+long resident_kilobytes(void) {
+  return status_kilobytes("VmRSS:");
 }
 
 off_t file_bytes(const char *path) {

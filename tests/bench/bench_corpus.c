@@ -64,10 +64,10 @@ static size_t random_rank(uint64_t *state, size_t n) {
 
 /* ---- Words ------------------------------------------------------------- */
 
-typedef struct words {
+struct words {
   char **whole, **pieces; /* most frequent first; pieces without their ## */
   size_t wholes, piece_count;
-} words;
+};
 
 char **read_lines(const char *path, size_t *count) {
   FILE *file = fopen(path, "r");
@@ -96,17 +96,20 @@ static int is_letters(const char *s) {
   return letters >= 2 && s[letters] == 0;
 }
 
-static words read_words(const char *vocab) {
+words *words_read(const char *vocab) {
   size_t count;
   char **lines = read_lines(vocab, &count);
-  words w = {calloc(count + 1, sizeof(char *)), calloc(count + 1, sizeof(char *)), 0, 0};
-  if (w.whole == NULL || w.pieces == NULL) die("out of memory");
+  words *w = calloc(1, sizeof *w);
+  if (w == NULL) die("out of memory");
+  w->whole = calloc(count + 1, sizeof *w->whole);
+  w->pieces = calloc(count + 1, sizeof *w->pieces);
+  if (w->whole == NULL || w->pieces == NULL) die("out of memory");
   for (size_t i = FIRST_WORD; i < count; i++) {
-    if (is_letters(lines[i])) w.whole[w.wholes++] = lines[i];
+    if (is_letters(lines[i])) w->whole[w->wholes++] = lines[i];
     if (strncmp(lines[i], "##", 2) == 0 && is_letters(lines[i] + 2))
-      w.pieces[w.piece_count++] = lines[i] + 2;
+      w->pieces[w->piece_count++] = lines[i] + 2;
   }
-  if (w.wholes < 1000 || w.piece_count < 100)
+  if (w->wholes < 1000 || w->piece_count < 100)
     die("%s is not the vocabulary of an English BERT", vocab);
   free(lines);
   return w;
@@ -124,8 +127,7 @@ static int write_word(FILE *out, const words *w, int capital, uint64_t *state) {
   return 2;
 }
 
-/* Writes one line that has about so many tokens, with [CLS] and [SEP]. */
-static void write_text(FILE *out, const words *w, int tokens, uint64_t *state) {
+void write_text(FILE *out, const words *w, int tokens, uint64_t *state) {
   int left = tokens - 2 - 1; /* one more for the last point */
   int in_sentence = 0, sentence = 0;
   while (left > 0) {
@@ -162,11 +164,11 @@ static FILE *create(const char *folder, const char *name) {
 }
 
 void corpus_write(const char *vocab, const char *folder, int documents, int shorts) {
-  words w = read_words(vocab);
+  words *w = words_read(vocab);
   uint64_t state = 20181011;
   FILE *corpus = create(folder, "corpus.txt"), *brief = create(folder, "short.txt");
-  for (int i = 0; i < documents; i++) write_text(corpus, &w, random_length(&state), &state);
+  for (int i = 0; i < documents; i++) write_text(corpus, w, random_length(&state), &state);
   state = 20190827; /* so that the short texts do not depend on the documents */
-  for (int i = 0; i < shorts; i++) write_text(brief, &w, SHORT_TEXT, &state);
+  for (int i = 0; i < shorts; i++) write_text(brief, w, SHORT_TEXT, &state);
   if (fclose(corpus) != 0 || fclose(brief) != 0) die("cannot write the corpus to %s", folder);
 }

