@@ -156,7 +156,8 @@ INLINE __m256 load_fours(const float *p, const float *q) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(q), 1);
 }
 
-/* Eight columns of v_turn4. Fours of rows 4 apart side by side, then 4 by 4 numbers in each half. */
+/* Eight columns of v_turn4. Fours of rows 4 apart side by side, then 4 by 4 numbers in each half.
+ */
 INLINE void turn4_half(const float *p, size_t stride, float *out, size_t row) {
   __m256 p0 = load_fours(p, p + 4 * stride), p1 = load_fours(p + stride, p + 5 * stride);
   __m256 p2 = load_fours(p + 2 * stride, p + 6 * stride);

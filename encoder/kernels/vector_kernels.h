@@ -41,9 +41,12 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#include "vector_linear.h"
+#include "vector_turn.h"
+
+/* The operations, which use it. */
 #include "vector_attention.h"
 #include "vector_codes.h"
+#include "vector_linear.h"
 #include "vector_math.h"
 #include "vector_rows.h"
 
