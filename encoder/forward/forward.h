@@ -256,7 +256,7 @@ int crew_should_stop(crew *c);
 
 /* Rows that go through the feed-forward layer at a time, and queries whose
 ** scores are held at a time: small enough for the second-level cache. */
-enum { FEED_FORWARD_ROWS = 128, QUERY_ROWS = 64 };
+enum { FEED_FORWARD_ROWS = 256, QUERY_ROWS = 64 };
 
 typedef struct workspace {
   float *hidden;    /* [tokens, hidden], the result */
