@@ -30,7 +30,7 @@ static uint64_t gate_floats(const encoder_weights *w) {
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {
   uint64_t per_token = memory_product(tokens, 3 * (uint64_t)w->hidden + qkv_width(w));
-  uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)longest;
+  uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)score_stride(longest);
   uint64_t angles = (uint64_t)members * (uint64_t)w->head_width;
   return per_token + inner_floats(w) + gate_floats(w) + scores + angles + 8 * 16;
 }
@@ -54,7 +54,7 @@ bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tok
   s->projected = cut(&next, tokens * hidden);
   s->inner = cut(&next, (size_t)inner_floats(w));
   s->gate = cut(&next, (size_t)gate_floats(w));
-  s->scores = cut(&next, (size_t)members * QUERY_ROWS * longest);
+  s->scores = cut(&next, (size_t)members * QUERY_ROWS * score_stride(longest));
   s->angles = cut(&next, (size_t)members * (size_t)w->head_width);
   s->tokens = tokens;
   s->longest = longest;
