@@ -134,10 +134,10 @@ static void attend_head(const encoder_weights *w, const layer_weights *l, const 
     size_t queries = tokens - first < QUERY_ROWS ? tokens - first : QUERY_ROWS;
     head_queries h = {tokens, head, first, queries};
     key_range keys = keys_seen(l, tokens, first, queries);
-    size_t count = keys.last - keys.first;
-    score_keys(w, qkv, &h, keys, scores, count);
-    weigh_keys(l, &h, keys, scores, count);
-    k->attention_context(scores, count, value + keys.first * row, row,
+    size_t count = keys.last - keys.first, ld = score_stride(count);
+    score_keys(w, qkv, &h, keys, scores, ld);
+    weigh_keys(l, &h, keys, scores, ld);
+    k->attention_context(scores, ld, value + keys.first * row, row,
                          context + first * hidden + (size_t)head * width, hidden, queries, count,
                          width);
   }

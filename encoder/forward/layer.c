@@ -155,7 +155,7 @@ static void leave_attention(const layer_run *r, const layer_weights *l) {
 static void attention_block(const layer_run *r, const layer_weights *l, float *qkv) {
   workspace *s = r->space;
   size_t hidden = (size_t)r->weights->hidden;
-  float *scores = s->scores + (size_t)r->crew->member.rank * QUERY_ROWS * s->longest;
+  float *scores = s->scores + (size_t)r->crew->member.rank * QUERY_ROWS * score_stride(s->longest);
   make_qkv(r, l, enter_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens), qkv);
   attend(r->crew, r->weights, l, r->batch, qkv, scores, s->context);
   crew_barrier(r->crew);

@@ -38,7 +38,7 @@ static uint64_t packed_size(const encoder_weights *w) {
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {
   uint64_t per_token = memory_product(tokens, 3 * (uint64_t)w->hidden + qkv_width(w));
-  uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)longest;
+  uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)score_stride(longest);
   uint64_t angles = (uint64_t)members * (uint64_t)w->head_width;
   uint64_t packed = (uint64_t)members * packed_size(w) / sizeof(float);
   return per_token + inner_floats(w) + gate_floats(w) + scores + angles + packed + 9 * 16;
@@ -63,7 +63,7 @@ bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tok
   s->projected = cut(&next, tokens * hidden);
   s->inner = cut(&next, (size_t)inner_floats(w));
   s->gate = cut(&next, (size_t)gate_floats(w));
-  s->scores = cut(&next, (size_t)members * QUERY_ROWS * longest);
+  s->scores = cut(&next, (size_t)members * QUERY_ROWS * score_stride(longest));
   s->angles = cut(&next, (size_t)members * (size_t)w->head_width);
   s->packed_size = (size_t)packed_size(w);
   s->packed = (char *)cut(&next, (size_t)members * s->packed_size / sizeof(float));

@@ -22,12 +22,11 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 16 };
-#define TILE_ROWS 6
-#define DEPTH_BLOCK (1 << 20)
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
 
 typedef __m512 V;
 typedef __m512d D;
-typedef __m128 F4;
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -146,37 +145,6 @@ INLINE float v_sum(V v) {
   return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
 
-/* Lanes 2 apart, then neighbours, of four vectors at once. An element of the
-** blend and its partner of the shuffle are the two halves of one sum. */
-INLINE F4 sum_quads(__m128 a, __m128 b, __m128 c, __m128 d) {
-  __m128 ac = _mm_add_ps(_mm_blend_ps(a, c, 0xc), _mm_shuffle_ps(a, c, 0x4e));
-  __m128 bd = _mm_add_ps(_mm_blend_ps(b, d, 0xc), _mm_shuffle_ps(b, d, 0x4e));
-  return _mm_add_ps(_mm_blend_ps(ac, bd, 0xa), _mm_permute_ps(_mm_blend_ps(bd, ac, 0xa), 0xb1));
-}
-
-INLINE F4 v_sum4(const V a[4]) {
-  return sum_quads(fold_sum(a[0]), fold_sum(a[1]), fold_sum(a[2]), fold_sum(a[3]));
-}
-
-/* Lanes 4 apart of two vectors: a's in the lower half, b's in the upper. */
-INLINE __m256 fold_pair(__m256 a, __m256 b) {
-  return _mm256_add_ps(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21));
-}
-
-/* The same sums in the same order, of eight vectors at once. */
-INLINE void v_sum8(const V a[4], const V b[4], F4 *sum_a, F4 *sum_b) {
-  __m256 p = fold_pair(fold_to_8(a[0]), fold_to_8(b[0])),
-         q = fold_pair(fold_to_8(a[1]), fold_to_8(b[1]));
-  __m256 r = fold_pair(fold_to_8(a[2]), fold_to_8(b[2])),
-         s = fold_pair(fold_to_8(a[3]), fold_to_8(b[3]));
-  __m256 pr = _mm256_add_ps(_mm256_blend_ps(p, r, 0xcc), _mm256_shuffle_ps(p, r, 0x4e));
-  __m256 qs = _mm256_add_ps(_mm256_blend_ps(q, s, 0xcc), _mm256_shuffle_ps(q, s, 0x4e));
-  __m256 t = _mm256_add_ps(_mm256_blend_ps(pr, qs, 0xaa),
-                           _mm256_permute_ps(_mm256_blend_ps(qs, pr, 0xaa), 0xb1));
-  *sum_a = _mm256_castps256_ps128(t);
-  *sum_b = _mm256_extractf128_ps(t, 1);
-}
-
 INLINE float v_max_lane(V v) {
   __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   __m128 x = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
@@ -184,41 +152,29 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-INLINE F4 f4_load(const float *p) {
-  return _mm_loadu_ps(p);
+INLINE __m256 load_fours(const float *p, const float *q) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(q), 1);
 }
 
-INLINE void f4_store(float *p, F4 x) {
-  _mm_storeu_ps(p, x);
+/* Eight columns of v_turn4. Fours of rows 4 apart side by side, then 4 by 4 numbers in each half.
+ */
+INLINE void turn4_half(const float *p, size_t stride, float *out, size_t row) {
+  __m256 p0 = load_fours(p, p + 4 * stride), p1 = load_fours(p + stride, p + 5 * stride);
+  __m256 p2 = load_fours(p + 2 * stride, p + 6 * stride);
+  __m256 p3 = load_fours(p + 3 * stride, p + 7 * stride);
+  __m256 a = _mm256_unpacklo_ps(p0, p1), b = _mm256_unpackhi_ps(p0, p1);
+  __m256 c = _mm256_unpacklo_ps(p2, p3), d = _mm256_unpackhi_ps(p2, p3);
+  _mm256_storeu_ps(out, _mm256_shuffle_ps(a, c, 0x44));
+  _mm256_storeu_ps(out + row, _mm256_shuffle_ps(a, c, 0xee));
+  _mm256_storeu_ps(out + 2 * row, _mm256_shuffle_ps(b, d, 0x44));
+  _mm256_storeu_ps(out + 3 * row, _mm256_shuffle_ps(b, d, 0xee));
 }
 
-INLINE F4 f4_add(F4 a, F4 b) {
-  return _mm_add_ps(a, b);
-}
-
-/* Four rounds, each swapping blocks of a size between pairs of rows: single
-** lanes and pairs within quarters, then the quarters. */
-INLINE void v_transpose(V row[LANES]) {
-  V t[LANES];
-  for (int i = 0; i < 16; i += 4) {
-    V a = _mm512_unpacklo_ps(row[i], row[i + 1]), b = _mm512_unpackhi_ps(row[i], row[i + 1]);
-    V c = _mm512_unpacklo_ps(row[i + 2], row[i + 3]);
-    V d = _mm512_unpackhi_ps(row[i + 2], row[i + 3]);
-    t[i] = _mm512_shuffle_ps(a, c, 0x44);
-    t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
-    t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
-    t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
-  }
-  for (int i = 0; i < 4; i++) {
-    V a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88),
-      b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
-    V c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
-    V d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
-    row[i] = _mm512_shuffle_f32x4(a, c, 0x88);
-    row[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
-    row[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
-    row[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
-  }
+/* In halves: where a shuffle of 16 lanes takes as long as two of 8, inserting from
+** memory makes these the fewest. */
+INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
+  turn4_half(p, stride, out, row);
+  turn4_half(p + 8 * stride, stride, out + 8, row);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -11,12 +11,11 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 4 };
-#define TILE_ROWS 6
-#define DEPTH_BLOCK (1 << 20)
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
 
 typedef float32x4_t V;
 typedef float64x2_t D;
-typedef float32x4_t F4;
 
 static int always(void) {
   return 1;
@@ -135,38 +134,18 @@ INLINE float v_sum(V v) {
   return vaddvq_f32(v);
 }
 
-INLINE F4 v_sum4(const V a[4]) {
-  return vpaddq_f32(vpaddq_f32(a[0], a[1]), vpaddq_f32(a[2], a[3]));
-}
-
-INLINE void v_sum8(const V a[4], const V b[4], F4 *sum_a, F4 *sum_b) {
-  *sum_a = v_sum4(a);
-  *sum_b = v_sum4(b);
-}
-
 INLINE float v_max_lane(V v) {
   return vmaxvq_f32(v);
 }
 
-INLINE F4 f4_load(const float *p) {
-  return vld1q_f32(p);
-}
-
-INLINE void f4_store(float *p, F4 x) {
-  vst1q_f32(p, x);
-}
-
-INLINE F4 f4_add(F4 a, F4 b) {
-  return vaddq_f32(a, b);
-}
-
 /* Two pairs of rows interleaved, then halves exchanged. */
-INLINE void v_transpose(V row[LANES]) {
-  float32x4x2_t a = vtrnq_f32(row[0], row[1]), b = vtrnq_f32(row[2], row[3]);
-  row[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
-  row[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
-  row[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
-  row[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
+  float32x4x2_t a = vtrnq_f32(vld1q_f32(p), vld1q_f32(p + stride));
+  float32x4x2_t b = vtrnq_f32(vld1q_f32(p + 2 * stride), vld1q_f32(p + 3 * stride));
+  vst1q_f32(out, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
+  vst1q_f32(out + row, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
+  vst1q_f32(out + 2 * row, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
+  vst1q_f32(out + 3 * row, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
 }
 
 /* ---- doubles ------------------------------------------------------------ */

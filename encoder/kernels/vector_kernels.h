@@ -17,11 +17,8 @@
 **   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
 **   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
 **   v_sum, v_max_lane      over the lanes, to a float
-**   v_transpose(V[LANES])  in place
+**   v_turn4(p, stride, out, row)   out[4, LANES; row] = p[LANES, 4; stride]^T
 **   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
-**   F4, f4_load, f4_store, f4_add   four floats
-**   v_sum4(V[4]), v_sum8(V[4], V[4], F4 *, F4 *)   sums over lanes, four or
-**                          eight at once, all in one and the same order
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
 **                          doubles: the lower and the upper half of a vector
 **   I16, I32               CODES numbers of 16 bits; sums in 32 bits, in lanes of
@@ -29,17 +26,12 @@
 **   c_load_query(p), c_load(p)   CODES numbers of int16 or of int8
 **   s_zero, s_add(s, a, b) s and the products of a and b, exact
 **   s_sum4(I32[4], out)     over the lanes of four, to out[4]
-**   TILE_ROWS              rows of a tile of linear: 3 or 6, by the number of
-**                          registers
-**   DEPTH_BLOCK            terms after which linear goes to the next tile: where
-**                          a low tile reads so much that its rows of x must come
-**                          from the first-level cache; else out of reach
+**   TILE_ROWS, TILE_VECTORS   rows, at most 8, and vectors, at most 3, of a tile of
+**                          linear, by the number of registers
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>
 #include <string.h>
-
-enum { TILE_COLS = 4 };
 
 /* Loops over registers must be unrolled whole, or the registers become memory.
 ** Compilers do that from -O2 on when asked. */
@@ -49,6 +41,9 @@ enum { TILE_COLS = 4 };
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+#include "vector_turn.h"
+
+/* The operations, which use it. */
 #include "vector_attention.h"
 #include "vector_codes.h"
 #include "vector_linear.h"

@@ -125,12 +125,19 @@ INLINE void scale_row(float *x, float scale, size_t cols) {
   if (i < cols) v_store_part(x + i, v_mul(v_load_part(x + i, cols - i), s), cols - i);
 }
 
+/* Some rows go through each step together: in one short row every step waits for
+** the one before. */
+enum { SOFTMAX_ROWS = 8 };
+
 static void softmax(float *x, size_t ldx, size_t rows, size_t cols) {
   if (cols == 0) return;
-  for (size_t r = 0; r < rows; r++) {
-    float *row = x + r * ldx; /* [cols] */
-    float sum = store_exp(row, row_max(row, cols), cols);
-    scale_row(row, 1.0f / sum, cols);
+  for (size_t first = 0; first < rows; first += SOFTMAX_ROWS) {
+    float *row = x + first * ldx; /* [n, cols; ldx] */
+    float max[SOFTMAX_ROWS], sum[SOFTMAX_ROWS];
+    size_t n = least(rows - first, SOFTMAX_ROWS);
+    for (size_t r = 0; r < n; r++) max[r] = row_max(row + r * ldx, cols);
+    for (size_t r = 0; r < n; r++) sum[r] = store_exp(row + r * ldx, max[r], cols);
+    for (size_t r = 0; r < n; r++) scale_row(row + r * ldx, 1.0f / sum[r], cols);
   }
 }
 

@@ -143,7 +143,8 @@ int check_linear_splits(const kernels *set) {
 
 /* More columns than one panel, more rows than one pass: against single rows. */
 int check_linear_panels(const kernels *set) {
-  static const size_t sizes[][3] = {{70, 701, 384}, {30, 130, 1536}, {9, 40, 4099}, {3, 1030, 64}};
+  static const size_t sizes[][3] = {{70, 701, 384}, {30, 130, 1536}, {9, 40, 4099},
+                                    {3, 1030, 64},  {14, 401, 1537}, {16, 801, 100}};
   int failures = 0;
   for (size_t k = 0; k < COUNT(sizes); k++) {
     size_t rows = sizes[k][0], cols = sizes[k][1], depth = sizes[k][2];
