@@ -104,12 +104,7 @@ INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
 
 /* The vectors of one panel, or of two for one row. */
 #define TILES(T) T(1, 2) T(2, 2) T(3, 2) T(4, 2) T(1, 4)
-#define SHAPES                                                                                     \
-  {                                                                                                \
-    {1, 1, 4}, {                                                                                   \
-      SIZE_MAX, 4, 2                                                                               \
-    }                                                                                              \
-  }
+static const packed_shape shapes[] = {{1, 1, 4}, {SIZE_MAX, 4, 2}};
 
 /* ---- bf16: the terms of a group with even and odd numbers, as floats -------- */
 
@@ -143,7 +138,7 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 }
 
 #define bf16_TILES TILES
-static const packed_shape bf16_shapes[] = SHAPES;
+#define bf16_shapes shapes
 
 #define PRODUCT bf16
 #include "packed_tiles.h"
@@ -184,7 +179,7 @@ INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
 }
 
 #define int8_TILES TILES
-static const packed_shape int8_shapes[] = SHAPES;
+#define int8_shapes shapes
 
 #define PRODUCT int8
 #include "packed_tiles.h"

@@ -53,8 +53,9 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 
 /* Twice as many registers for the terms. */
 #define TILES_WIDENED(T) TILES_TO_12(T, 1) TILES_TO_12(T, 2) TILES_TO_4(T, 3) TILES_TO_4(T, 4)
+static const packed_shape shapes_widened[] = {{4, 4, 4}, {SIZE_MAX, 12, 2}};
 #define bf16_TILES TILES_WIDENED
-static const packed_shape bf16_shapes[] = {{4, 4, 4}, {SIZE_MAX, 12, 2}};
+#define bf16_shapes shapes_widened
 
 #define PRODUCT bf16
 #include "packed_tiles.h"
@@ -92,7 +93,7 @@ INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
 }
 
 #define int8_TILES TILES_WIDENED
-static const packed_shape int8_shapes[] = {{4, 4, 4}, {SIZE_MAX, 12, 2}};
+#define int8_shapes shapes_widened
 
 #define PRODUCT int8
 #include "packed_tiles.h"

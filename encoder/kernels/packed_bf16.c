@@ -45,7 +45,7 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 }
 
 #define bf16_TILES TILES_OF_GROUPS
-static const packed_shape bf16_shapes[] = SHAPES_OF_GROUPS;
+#define bf16_shapes shapes_of_groups
 
 #define PRODUCT bf16
 #include "packed_tiles.h"

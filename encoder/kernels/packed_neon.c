@@ -87,12 +87,7 @@ INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
 
 /* The vectors of one panel, or of two for few rows. */
 #define TILES(T) T(1, 4) T(2, 4) T(3, 4) T(4, 4) T(1, 8) T(2, 8)
-#define SHAPES                                                                                     \
-  {                                                                                                \
-    {2, 2, 8}, {                                                                                   \
-      SIZE_MAX, 4, 4                                                                               \
-    }                                                                                              \
-  }
+static const packed_shape shapes[] = {{2, 2, 8}, {SIZE_MAX, 4, 4}};
 
 /* ---- bf16: the terms of a group with even and odd numbers, as floats -------- */
 
@@ -125,7 +120,7 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 }
 
 #define bf16_TILES TILES
-static const packed_shape bf16_shapes[] = SHAPES;
+#define bf16_shapes shapes
 
 #define PRODUCT bf16
 #include "packed_tiles.h"
@@ -163,7 +158,7 @@ INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
 }
 
 #define int8_TILES TILES
-static const packed_shape int8_shapes[] = SHAPES;
+#define int8_shapes shapes
 
 #define PRODUCT int8
 #include "packed_tiles.h"

@@ -21,10 +21,11 @@
 
 enum { IN(MOST_ROWS) = 16, IN(MOST_VECTORS) = 8, IN(VECTORS) = PACKED_COLUMNS / LANES };
 
-/* One tile over all of depth; R and C are constants where this is used. Fetches
-** what lies `ahead` bytes behind each part of w into the second-level cache. */
+/* One tile over all of depth; R and C are constants where this is used. Meanwhile it
+** fetches a part of what comes next from memory into the second-level cache: from
+** `ahead` bytes behind each panel on, `step` bytes a group. */
 INLINE void IN(tile)(const size_t R, const size_t C, const packed_job *job, size_t row, size_t col,
-                     size_t ahead) {
+                     size_t ahead, size_t step) {
   IN(sum) sum[IN(MOST_ROWS)][IN(MOST_VECTORS)];
   size_t stride = job->x->stride, panel = job->w->panel;
   const char *x = (const char *)job->x->codes + row * stride;
@@ -32,13 +33,14 @@ INLINE void IN(tile)(const size_t R, const size_t C, const packed_job *job, size
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = IN(zero)();
   }
-  for (const char *end = w + panel; w < end; w += PACKED_GROUP, x += 4) {
+  uintptr_t next = (uintptr_t)w + ahead; /* may lie anywhere */
+  for (const char *end = w + panel; w < end; w += PACKED_GROUP, x += 4, next += step) {
     IN(terms) b[IN(MOST_VECTORS)];
     UNROLL for (size_t c = 0; c < C; c++) {
       size_t at = c % IN(VECTORS) * LANES * 4;
       const char *from = w + c / IN(VECTORS) * panel + at;
       b[c] = IN(columns)(from);
-      if (at == 0) __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 2);
+      if (at == 0) __builtin_prefetch((const void *)(next + c / IN(VECTORS) * panel), 0, 2);
     }
     UNROLL for (size_t r = 0; r < R; r++) {
       IN(terms) a = IN(row)(x + r * stride);
@@ -55,19 +57,21 @@ INLINE void IN(tile)(const size_t R, const size_t C, const packed_job *job, size
 
 #define DEFINE_TILE(R, C)                                                                          \
   static void JOIN(IN(tile), JOIN(R, C))(const packed_job *job, size_t row, size_t col,            \
-                                         size_t ahead) {                                           \
-    IN(tile)(R, C, job, row, col, ahead);                                                          \
+                                         size_t ahead, size_t step) {                              \
+    IN(tile)(R, C, job, row, col, ahead, step);                                                    \
   }
 #define NAME_TILE(R, C) [C][R] = JOIN(IN(tile), JOIN(R, C)),
-IN(TILES)
-(DEFINE_TILE)
+#define EVERY_TILE(T) IN(TILES)(T)
+EVERY_TILE(DEFINE_TILE)
 
-    typedef void IN(tile_function)(const packed_job *job, size_t row, size_t col, size_t ahead);
+typedef void IN(tile_function)(const packed_job *job, size_t row, size_t col, size_t ahead,
+                               size_t step);
 static IN(tile_function) *const
-    IN(tiles)[IN(MOST_VECTORS) + 1][IN(MOST_ROWS)] = {IN(TILES)(NAME_TILE)};
+    IN(tiles)[IN(MOST_VECTORS) + 1][IN(MOST_ROWS)] = {EVERY_TILE(NAME_TILE)};
 
 /* Strips of columns, whose panels stay in the second-level cache while the rows
-** pass. Behind the first rows comes the next strip from memory. */
+** pass. While few rows do, w comes from memory: each tile of rows fetches its share of
+** the next strip. */
 static void IN(linear)(const packed_job *job, size_t first) {
   const packed_shape *shape = IN(shapes);
   size_t rows = job->x->rows, width;
@@ -80,7 +84,8 @@ static void IN(linear)(const packed_job *job, size_t first) {
     for (size_t t = 0; t < tiles; t++) {
       size_t row = t * rows / tiles; /* heights differ by one at most */
       size_t height = (t + 1) * rows / tiles - row;
-      IN(tiles)[width][height](job, row, col, t == 0 ? ahead : 0);
+      size_t share = t * (job->w->panel / tiles);
+      IN(tiles)[width][height](job, row, col, ahead + share, PACKED_GROUP / tiles);
     }
   }
 }
@@ -90,3 +95,4 @@ static void IN(linear)(const packed_job *job, size_t first) {
 #undef IN
 #undef DEFINE_TILE
 #undef NAME_TILE
+#undef EVERY_TILE

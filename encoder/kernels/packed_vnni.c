@@ -42,7 +42,7 @@ INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
 }
 
 #define int8_TILES TILES_OF_GROUPS
-static const packed_shape int8_shapes[] = SHAPES_OF_GROUPS;
+#define int8_shapes shapes_of_groups
 
 #define PRODUCT int8
 #include "packed_tiles.h"

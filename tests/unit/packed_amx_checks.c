@@ -105,6 +105,7 @@ static void finish_panel(const packed_job *job, size_t row, size_t col, const in
     memcpy(&value, sums + c, sizeof value);
     if (w->precision == PRECISION_INT8) {
       float scale = job->x->scales[row] * w->scales[col + c];
+      /* NOLINTNEXTLINE(clang-analyzer-core.*): TILE_STORE has written them */
       value = (float)(sums[c] - job->x->zeros[row] * w->sums[col + c]) * scale;
     }
     job->y[row * job->ldy + col + c] = value + (job->bias != NULL ? job->bias[col + c] : 0.0f);

@@ -400,10 +400,10 @@ int check_packed_layout(const kernels *set) {
     int want[5] = {0}, sum = 0;
     float scale = c < 17 ? nearest_codes(t.w.at + c * t.w.ld, 5, want) : 0;
     for (size_t d = 0; d < 64; d++) {
-      int code = codes[c / 16 * 1024 + d / 4 * 64 + c % 16 * 4 + d % 4];
-      sum += code;
-      if (code != (d < 5 ? want[d] : 0))
-        check_failed(&failures, "int8 weight [%zu, %zu] is %d", c, d, code);
+      size_t at = c / 16 * 1024 + d / 4 * 64 + c % 16 * 4 + d % 4;
+      sum += codes[at];
+      if (codes[at] != (d < 5 ? want[d] : 0))
+        check_failed(&failures, "int8 weight [%zu, %zu] is wrong", c, d);
     }
     if (t.weights.sums[c] != sum || !same_number(t.weights.scales[c], scale))
       check_failed(&failures, "the sum or the scale of column %zu is wrong", c);
