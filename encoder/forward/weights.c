@@ -155,7 +155,7 @@ static bert_status bind_linear(binder *b, const char *name, int in, int out, int
 /* Linears of one shape that lie one below the other in one tensor. */
 static bert_status bind_parts(binder *b, const char *name, int in, int out, int has_bias,
                               linear *const parts[], int count) {
-  linear whole;
+  linear whole = {0};
   bert_status status = bind_linear(b, name, in, count * out, has_bias, &whole);
   for (int i = 0; i < count && status == BERT_OK; i++) {
     size_t first = (size_t)i * (size_t)out;
