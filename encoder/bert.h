@@ -545,8 +545,9 @@ double bert_l2(const float *a, const float *b, size_t n);
 
 /* ---- The machine ------------------------------------------------------- */
 
-/* The kernel set in use: "scalar", "avx2", "avx512" or "neon", the best the
-** processor has unless the environment variable BERTSQL_KERNELS names one. */
+/* The kernel set in use: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16",
+** "amx" or "neon", the best the processor has unless the environment variable
+** BERTSQL_KERNELS names one. */
 const char *bert_kernels(void);
 
 /* What BERTSQL_KERNELS asks for in vain, since this processor has no such set;
