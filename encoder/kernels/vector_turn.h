@@ -6,12 +6,14 @@ INLINE size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Four steps of turn_rows at an edge: depth <= 4. */
-static void turn_edge(const float *a, size_t lda, size_t rows, size_t depth, float *out,
+/* The last depth < 4 steps of turn_rows. */
+static void turn_rest(const float *a, size_t lda, size_t rows, size_t depth, float *out,
                       size_t ldo) {
-  float piece[LANES * 4] = {0}, turned[4 * LANES];
-  for (size_t r = 0; r < rows; r++) memcpy(piece + 4 * r, a + r * lda, depth * sizeof *a);
-  v_turn4(piece, 4, turned, LANES);
+  float fours[LANES * 4] = {0}, turned[4 * LANES];
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t d = 0; d < depth; d++) fours[4 * r + d] = a[r * lda + d];
+  }
+  v_turn4(fours, 4, turned, LANES);
   for (size_t d = 0; d < depth; d++) v_store(out + d * ldo, v_load(turned + d * LANES));
 }
 
@@ -22,9 +24,14 @@ INLINE void turn_rows(const float *a, size_t lda, size_t rows, size_t depth, flo
   size_t d = 0;
   if (rows == LANES) {
     for (; d + 4 <= depth; d += 4) v_turn4(a + d, lda, out + d * ldo, ldo);
+  } else {
+    float fours[LANES * 4] = {0};
+    for (; d + 4 <= depth; d += 4) {
+      for (size_t r = 0; r < rows; r++) memcpy(fours + 4 * r, a + r * lda + d, 4 * sizeof *a);
+      v_turn4(fours, 4, out + d * ldo, ldo);
+    }
   }
-  for (; d < depth; d += 4)
-    turn_edge(a + d, lda, rows, depth - d < 4 ? depth - d : 4, out + d * ldo, ldo);
+  if (d < depth) turn_rest(a + d, lda, rows, depth - d, out + d * ldo, ldo);
 }
 
 /* The same for any number of rows and out[depth, rows rounded up; ldo]. */
