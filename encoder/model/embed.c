@@ -13,7 +13,7 @@
 
 #include "model.h"
 
-/* Tokens of a batch: enough that reading the weights is lost in the arithmetic,
+/* Tokens of a batch, about: enough that reading the weights is lost in the arithmetic,
 ** few enough that scratch memory stays near the caches. */
 enum { BATCH_TOKENS = 512 };
 
@@ -123,20 +123,38 @@ static void sort_by_length(embed_job *job) {
   job->longest = job->order[0].tokens;
 }
 
-/* Cuts the order into batches and notes the largest of each measure. */
-static void cut_batches(embed_job *job) {
-  size_t first = 0, tokens = 0;
+static size_t all_tokens(const embed_job *job) {
+  size_t tokens = 0;
+  for (size_t i = 0; i < job->count; i++) tokens += job->order[i].tokens;
+  return tokens;
+}
+
+/* Batches of tokens: where threads take them apart, as many for each. */
+static size_t batches_of(size_t tokens, int threads) {
+  size_t count = (tokens + BATCH_TOKENS - 1) / BATCH_TOKENS, each = (size_t)threads;
+  if (count < each * BATCHES_FOR_EACH_THREAD) return count;
+  return (count + each - 1) / each * each;
+}
+
+/* Ends a batch before text i. */
+static void end_batch(embed_job *job, size_t i, size_t tokens) {
+  size_t first = job->batches[job->batch_count];
+  job->batches[++job->batch_count] = i;
+  if (tokens > job->largest) job->largest = tokens;
+  if (i - first > job->most) job->most = i - first;
+}
+
+/* Cuts the order into batches of about as many tokens each, where a batch ends with the
+** text that reaches its share, and notes the largest of each measure. */
+static void cut_batches(embed_job *job, int threads) {
+  size_t total = all_tokens(job), count = batches_of(total, threads), done = 0, before = 0;
   job->batches[0] = 0;
-  for (size_t i = 0; i <= job->count; i++) {
-    size_t more = i < job->count ? job->order[i].tokens : 0;
-    if (i == job->count || (tokens > 0 && tokens + more > BATCH_TOKENS)) {
-      job->batches[++job->batch_count] = i;
-      if (tokens > job->largest) job->largest = tokens;
-      if (i - first > job->most) job->most = i - first;
-      first = i;
-      tokens = 0;
-    }
-    tokens += more;
+  for (size_t i = 0; i < job->count; i++) {
+    done += job->order[i].tokens;
+    int last = job->batch_count + 1 >= count;
+    if (i + 1 < job->count && (last || done < total / count * (job->batch_count + 1))) continue;
+    end_batch(job, i + 1, done - before);
+    before = done;
   }
 }
 
@@ -300,7 +318,7 @@ static bert_status job_tokenize(embed_job *job, int threads, bert_error *error) 
   bert_status status = job_status(job, error);
   if (status != BERT_OK) return status;
   sort_by_length(job);
-  cut_batches(job);
+  cut_batches(job, threads);
   return BERT_OK;
 }
 
