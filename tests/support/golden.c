@@ -72,10 +72,10 @@ void assert_ok(bert_status status, const bert_error *error) {
   if (status != BERT_OK) fail_msg("status %d: %s", (int)status, error->text);
 }
 
-void with_each_kernel_set(void (*check)(const char *set)) {
+static void with_sets(void (*check)(const char *set), int packed) {
   const char *before = kernels_current()->name;
   for (const kernels *const *k = kernels_all(); *k != NULL; k++) {
-    if ((*k)->float32_of != NULL) continue;
+    if ((*k)->float32_of != NULL && !packed) continue;
     if (!kernels_choose((*k)->name)) {
       print_message("kernel set %s: skipped, this processor lacks it\n", (*k)->name);
       continue;
@@ -83,6 +83,14 @@ void with_each_kernel_set(void (*check)(const char *set)) {
     check((*k)->name);
   }
   assert_true(kernels_choose(before));
+}
+
+void with_each_kernel_set(void (*check)(const char *set)) {
+  with_sets(check, 0);
+}
+
+void with_each_packed_set(void (*check)(const char *set)) {
+  with_sets(check, 1);
 }
 
 bert_model *open_model(const char *directory) {

@@ -51,4 +51,7 @@ void assert_ok(bert_status status, const bert_error *error);
 ** restores the best one. */
 void with_each_kernel_set(void (*check)(const char *set));
 
+/* The same with those sets, too, that differ in products of bf16 and int8 only. */
+void with_each_packed_set(void (*check)(const char *set));
+
 #endif
