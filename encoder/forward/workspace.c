@@ -32,8 +32,11 @@ static uint64_t gate_floats(const encoder_weights *w) {
 static uint64_t packed_size(const encoder_weights *w) {
   size_t widest = (size_t)(w->hidden > w->intermediate ? w->hidden : w->intermediate);
   if (w->precision == PRECISION_FLOAT32) return 0;
-  /* bf16, which layers of int8 have too, takes more. */
-  return (packed_rows_bytes(PRECISION_BF16, FEED_FORWARD_ROWS, widest) + 63) / 64 * 64;
+  /* Layers of int8 have products of bf16 too, whose rows are longer; but rows of up to
+  ** 32 terms are as long in both, and those of int8 have their numbers beside them. */
+  uint64_t bf16 = packed_rows_bytes(PRECISION_BF16, FEED_FORWARD_ROWS, widest);
+  uint64_t own = packed_rows_bytes(w->precision, FEED_FORWARD_ROWS, widest);
+  return ((own > bf16 ? own : bf16) + 63) / 64 * 64;
 }
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {

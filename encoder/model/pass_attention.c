@@ -156,6 +156,9 @@ bert_status bert_pass_value_norms(const bert_pass *pass, int layer, int head, fl
 
 /* ---- Rollout --------------------------------------------------------------- */
 
+/* Of which two blocks are held beside the matrices. */
+enum { ROLLOUT_ROWS = 64 };
+
 /* sums[rows, tokens]: the attention of queries [first, first + rows) summed over
 ** heads. one[rows, tokens] is scratch. */
 static bert_status sum_heads(const bert_pass *pass, int layer, double temperature, size_t first,
@@ -174,14 +177,14 @@ static bert_status sum_heads(const bert_pass *pass, int layer, double temperatur
 bert_status bert_pass_rollout_step(const bert_pass *pass, int layer, double temperature,
                                    const float *before, float *rollout, bert_error *error) {
   const float *qkv;
-  size_t n = pass->tokens, block = QUERY_ROWS * n;
+  size_t n = pass->tokens, block = ROLLOUT_ROWS * n;
   bert_status status = find_qkv(pass, layer, 0, &qkv, error);
   if (status == BERT_OK) status = check_temperature(temperature, error);
   if (status != BERT_OK) return status;
   float *one = memory_alloc(memory_product(2 * (uint64_t)block, sizeof *one));
   if (one == NULL) return error_nomem(error, "computing attention rollout");
-  for (size_t first = 0; first < n && status == BERT_OK; first += QUERY_ROWS) {
-    size_t rows = n - first < QUERY_ROWS ? n - first : QUERY_ROWS;
+  for (size_t first = 0; first < n && status == BERT_OK; first += ROLLOUT_ROWS) {
+    size_t rows = n - first < ROLLOUT_ROWS ? n - first : QUERY_ROWS;
     float *out = rollout + first * n, *mixed = before != NULL ? one + block : out; /* [rows, n] */
     status = sum_heads(pass, layer, temperature, first, rows, one, mixed, error);
     if (status != BERT_OK) break;

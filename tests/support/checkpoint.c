@@ -15,13 +15,14 @@
 #include "golden.h"
 #include "scratch.h"
 
-enum { VOCABULARY = 1200, MIDDLE = 96 };
+enum { VOCABULARY = 1200, DEEP_INNER = 96 };
 
 /* A safetensors file on its way: the members of its header, and the numbers. */
 typedef struct writer {
   FILE *header, *data;
   size_t bytes;
   uint32_t seed;
+  size_t hidden, inner;
 } writer;
 
 /* Uniform in (-0.5, 0.5): a generator of our own, the same everywhere. */
@@ -58,37 +59,42 @@ static void add_linear(writer *w, const char *prefix, const char *name, size_t o
 static void add_norm(writer *w, const char *prefix, const char *name) {
   char full[120];
   snprintf(full, sizeof full, "%s%s.LayerNorm.weight", prefix, name);
-  add(w, full, 0, DEEP_HIDDEN, 1, 1);
+  add(w, full, 0, w->hidden, 1, 1);
   snprintf(full, sizeof full, "%s%s.LayerNorm.bias", prefix, name);
-  add(w, full, 0, DEEP_HIDDEN, 0, 1);
+  add(w, full, 0, w->hidden, 0, 1);
 }
 
 static void add_layer(writer *w, int layer) {
   char prefix[40];
   snprintf(prefix, sizeof prefix, "encoder.layer.%d.", layer);
   /* Large enough that heads attend to something. */
-  add_linear(w, prefix, "attention.self.query", DEEP_HIDDEN, DEEP_HIDDEN, 3);
-  add_linear(w, prefix, "attention.self.key", DEEP_HIDDEN, DEEP_HIDDEN, 3);
-  add_linear(w, prefix, "attention.self.value", DEEP_HIDDEN, DEEP_HIDDEN, 1);
-  add_linear(w, prefix, "attention.output.dense", DEEP_HIDDEN, DEEP_HIDDEN, 1);
+  add_linear(w, prefix, "attention.self.query", w->hidden, w->hidden, 3);
+  add_linear(w, prefix, "attention.self.key", w->hidden, w->hidden, 3);
+  add_linear(w, prefix, "attention.self.value", w->hidden, w->hidden, 1);
+  add_linear(w, prefix, "attention.output.dense", w->hidden, w->hidden, 1);
   add_norm(w, prefix, "attention.output");
-  add_linear(w, prefix, "intermediate.dense", MIDDLE, DEEP_HIDDEN, 1);
-  add_linear(w, prefix, "output.dense", DEEP_HIDDEN, MIDDLE, 1);
+  add_linear(w, prefix, "intermediate.dense", w->inner, w->hidden, 1);
+  add_linear(w, prefix, "output.dense", w->hidden, w->inner, 1);
   add_norm(w, prefix, "output");
 }
 
-static void write_weights(const char *directory) {
+static void write_weights(const char *directory, int layers, size_t hidden, size_t inner) {
   char *header = NULL, *data = NULL;
   size_t header_size, data_size;
-  writer w = {open_memstream(&header, &header_size), open_memstream(&data, &data_size), 0, 7};
+  writer w = {open_memstream(&header, &header_size),
+              open_memstream(&data, &data_size),
+              0,
+              7,
+              hidden,
+              inner};
   assert_non_null(w.header);
   assert_non_null(w.data);
-  add(&w, "embeddings.word_embeddings.weight", VOCABULARY, DEEP_HIDDEN, 0, 1);
-  add(&w, "embeddings.position_embeddings.weight", DEEP_POSITIONS, DEEP_HIDDEN, 0, 1);
-  add(&w, "embeddings.token_type_embeddings.weight", 2, DEEP_HIDDEN, 0, 1);
+  add(&w, "embeddings.word_embeddings.weight", VOCABULARY, hidden, 0, 1);
+  add(&w, "embeddings.position_embeddings.weight", DEEP_POSITIONS, hidden, 0, 1);
+  add(&w, "embeddings.token_type_embeddings.weight", 2, hidden, 0, 1);
   add_norm(&w, "embeddings", "");
-  for (int layer = 0; layer < DEEP_LAYERS; layer++) add_layer(&w, layer);
-  add_linear(&w, "pooler.", "dense", DEEP_HIDDEN, DEEP_HIDDEN, 1);
+  for (int layer = 0; layer < layers; layer++) add_layer(&w, layer);
+  add_linear(&w, "pooler.", "dense", hidden, hidden, 1);
   fputc('}', w.header);
   fclose(w.header);
   fclose(w.data);
@@ -104,17 +110,28 @@ static void write_weights(const char *directory) {
   free(data);
 }
 
-char *checkpoint_deep(void) {
+/* "key": <from> becomes "key": <to>. */
+static void set_number(const char *directory, const char *name, const char *key, int from, int to) {
+  char before[80], after[80];
+  snprintf(before, sizeof before, "\"%s\": %d", key, from);
+  snprintf(after, sizeof after, "\"%s\": %d", key, to);
+  scratch_replace(directory, name, before, after);
+}
+
+char *checkpoint_shaped(int layers, int heads, int hidden, int inner) {
   char *copy = scratch_copy("tests/golden/families/bert-mean");
-  scratch_replace(copy, "config.json", "\"hidden_size\": 32", "\"hidden_size\": 48");
-  scratch_replace(copy, "config.json", "\"intermediate_size\": 100", "\"intermediate_size\": 96");
-  scratch_replace(copy, "config.json", "\"max_position_embeddings\": 66",
-                  "\"max_position_embeddings\": 512");
-  scratch_replace(copy, "config.json", "\"num_attention_heads\": 2", "\"num_attention_heads\": 12");
-  scratch_replace(copy, "config.json", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 12");
-  scratch_replace(copy, "1_Pooling/config.json", "32", "48");
-  write_weights(copy);
+  set_number(copy, "config.json", "hidden_size", 32, hidden);
+  set_number(copy, "config.json", "intermediate_size", 100, inner);
+  set_number(copy, "config.json", "max_position_embeddings", 66, DEEP_POSITIONS);
+  set_number(copy, "config.json", "num_attention_heads", 2, heads);
+  set_number(copy, "config.json", "num_hidden_layers", 3, layers);
+  set_number(copy, "1_Pooling/config.json", "word_embedding_dimension", 32, hidden);
+  write_weights(copy, layers, (size_t)hidden, (size_t)inner);
   return copy;
+}
+
+char *checkpoint_deep(void) {
+  return checkpoint_shaped(DEEP_LAYERS, DEEP_HEADS, DEEP_HIDDEN, DEEP_INNER);
 }
 
 /* Puts `value` into numbers [first, first + count) of a tensor; 0: all. */

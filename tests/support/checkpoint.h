@@ -13,6 +13,9 @@ enum { DEEP_LAYERS = 12, DEEP_HEADS = 12, DEEP_HIDDEN = 48, DEEP_POSITIONS = 512
 ** tests/golden/families/bert-mean; freed with scratch_free. */
 char *checkpoint_deep(void);
 
+/* The same in another shape, with DEEP_POSITIONS positions. */
+char *checkpoint_shaped(int layers, int heads, int hidden, int inner);
+
 /* Puts `value` into number `index` of the tensor `name` of a copy made with
 ** scratch_copy. */
 void checkpoint_spoil(const char *directory, const char *name, size_t index, float value);

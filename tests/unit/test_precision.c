@@ -14,9 +14,12 @@
 
 #include <cmocka.h>
 
+#include "../../encoder/kernels/kernels.h"
+#include "../support/checkpoint.h"
 #include "../support/dice.h"
 #include "../support/faults.h"
 #include "../support/golden.h"
+#include "../support/scratch.h"
 
 #define TINY "tests/golden/families/bert-mean"
 #define FAMILIES "tests/golden/families/"
@@ -37,6 +40,16 @@ static double cosine(const float *a, const float *b, size_t count) {
     bb += (double)b[i] * (double)b[i];
   }
   return ab / sqrt(aa * bb);
+}
+
+/* Every set that this processor runs: also those that differ from others in their packed
+** products alone, which with_each_kernel_set leaves out. */
+static void with_each_packed_set(void (*check)(const char *set)) {
+  const char *before = kernels_current()->name;
+  for (const kernels *const *k = kernels_all(); *k != NULL; k++) {
+    if (kernels_choose((*k)->name)) check((*k)->name);
+  }
+  assert_true(kernels_choose(before));
 }
 
 /* ---- Near the reference ---------------------------------------------------- */
@@ -217,6 +230,44 @@ static void a_vector_is_the_same_in_any_batch(void **state) {
   with_each_packed_set(check_packed_batches);
 }
 
+/* Sizes around those of a panel, a group and a line: scratch memory must fit them all,
+** the rows of int8 in narrow layers above all. */
+static void odd_sizes_run_in_every_precision(void **state) {
+  (void)state;
+  static const int sizes[][3] = {
+      {1, 1, 1},  {3, 3, 5},   {7, 1, 16},  {16, 2, 17}, {24, 1, 32},
+      {32, 4, 8}, {33, 1, 31}, {50, 2, 65}, {64, 1, 64}}; /* hidden, heads, inner */
+  static const char *const precisions[] = {"bf16", "int8"};
+  enum { WIDEST = 64 };
+  float *together = malloc((size_t)FEW_TEXTS * WIDEST * sizeof *together); /* [FEW_TEXTS, hidden] */
+  bert_text texts[FEW_TEXTS];
+  dice d = dice_take(dice_seed(8), 0);
+  for (size_t i = 0; i < FEW_TEXTS; i++) {
+    texts[i].data = make_text(&d);
+    texts[i].size = strlen(texts[i].data);
+  }
+  for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+    char *copy = checkpoint_shaped(2, sizes[s][1], sizes[s][0], sizes[s][2]);
+    for (int p = 0; p < 2; p++) {
+      bert_error error = {BERT_OK, ""};
+      bert_model *model = open_in(copy, precisions[p]);
+      bert_encoder *encoder = make_encoder(model, 0);
+      float alone[WIDEST]; /* [hidden] */
+      size_t hidden = (size_t)sizes[s][0];
+      assert_ok(bert_embed(encoder, texts, FEW_TEXTS, NULL, together, NULL, &error), &error);
+      for (size_t i = 0; i < FEW_TEXTS; i += 11) {
+        assert_ok(bert_embed(encoder, &texts[i], 1, NULL, alone, NULL, &error), &error);
+        assert_memory_equal(alone, together + i * hidden, hidden * sizeof *alone);
+      }
+      bert_encoder_free(encoder);
+      bert_close(model);
+    }
+    scratch_free(copy);
+  }
+  for (size_t i = 0; i < FEW_TEXTS; i++) free((char *)(uintptr_t)texts[i].data);
+  free(together);
+}
+
 /* ---- The model ------------------------------------------------------------------ */
 
 static void precisions_are_models_of_their_own(void **state) {
@@ -302,6 +353,7 @@ int main(void) {
       cmocka_unit_test(embeddings_stay_near_the_reference),
       cmocka_unit_test(every_family_runs_in_every_precision),
       cmocka_unit_test(a_vector_is_the_same_in_any_batch),
+      cmocka_unit_test(odd_sizes_run_in_every_precision),
       cmocka_unit_test(precisions_are_models_of_their_own),
       cmocka_unit_test(memory_is_that_of_the_packed_weights),
       cmocka_unit_test(halves_are_packed_without_a_float32_copy),
