@@ -184,7 +184,7 @@ bert_status bert_pass_rollout_step(const bert_pass *pass, int layer, double temp
   float *one = memory_alloc(memory_product(2 * (uint64_t)block, sizeof *one));
   if (one == NULL) return error_nomem(error, "computing attention rollout");
   for (size_t first = 0; first < n && status == BERT_OK; first += ROLLOUT_ROWS) {
-    size_t rows = n - first < ROLLOUT_ROWS ? n - first : QUERY_ROWS;
+    size_t rows = n - first < ROLLOUT_ROWS ? n - first : ROLLOUT_ROWS;
     float *out = rollout + first * n, *mixed = before != NULL ? one + block : out; /* [rows, n] */
     status = sum_heads(pass, layer, temperature, first, rows, one, mixed, error);
     if (status != BERT_OK) break;

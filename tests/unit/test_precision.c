@@ -42,16 +42,6 @@ static double cosine(const float *a, const float *b, size_t count) {
   return ab / sqrt(aa * bb);
 }
 
-/* Every set that this processor runs: also those that differ from others in their packed
-** products alone, which with_each_kernel_set leaves out. */
-static void with_each_packed_set(void (*check)(const char *set)) {
-  const char *before = kernels_current()->name;
-  for (const kernels *const *k = kernels_all(); *k != NULL; k++) {
-    if (kernels_choose((*k)->name)) check((*k)->name);
-  }
-  assert_true(kernels_choose(before));
-}
-
 /* ---- Near the reference ---------------------------------------------------- */
 
 /* The smallest cosine to sentence-transformers' embeddings of the real model. */
@@ -252,12 +242,12 @@ static void odd_sizes_run_in_every_precision(void **state) {
       bert_error error = {BERT_OK, ""};
       bert_model *model = open_in(copy, precisions[p]);
       bert_encoder *encoder = make_encoder(model, 0);
-      float alone[WIDEST]; /* [hidden] */
+      float single[WIDEST]; /* [hidden] */
       size_t hidden = (size_t)sizes[s][0];
       assert_ok(bert_embed(encoder, texts, FEW_TEXTS, NULL, together, NULL, &error), &error);
       for (size_t i = 0; i < FEW_TEXTS; i += 11) {
-        assert_ok(bert_embed(encoder, &texts[i], 1, NULL, alone, NULL, &error), &error);
-        assert_memory_equal(alone, together + i * hidden, hidden * sizeof *alone);
+        assert_ok(bert_embed(encoder, &texts[i], 1, NULL, single, NULL, &error), &error);
+        assert_memory_equal(single, together + i * hidden, hidden * sizeof *single);
       }
       bert_encoder_free(encoder);
       bert_close(model);
