@@ -144,6 +144,12 @@ static void end_batch(embed_job *job, size_t i, size_t tokens) {
   if (i - first > job->most) job->most = i - first;
 }
 
+/* Tokens of the first `batches` of `count` shares of `total`: no remainder is left to
+** the last of them. */
+static size_t share_end(size_t total, size_t count, size_t batches) {
+  return total / count * batches + total % count * batches / count;
+}
+
 /* Cuts the order into batches of about as many tokens each, where a batch ends with the
 ** text that reaches its share, and notes the largest of each measure. */
 static void cut_batches(embed_job *job, int threads) {
@@ -152,7 +158,8 @@ static void cut_batches(embed_job *job, int threads) {
   for (size_t i = 0; i < job->count; i++) {
     done += job->order[i].tokens;
     int last = job->batch_count + 1 >= count;
-    if (i + 1 < job->count && (last || done < total / count * (job->batch_count + 1))) continue;
+    if (i + 1 < job->count && (last || done < share_end(total, count, job->batch_count + 1)))
+      continue;
     end_batch(job, i + 1, done - before);
     before = done;
   }

@@ -15,6 +15,9 @@ static bert_status load_config(bert_model *m, bert_error *error) {
   if (status != BERT_OK) return status;
   m->transformer_directory = path_join(m->directory, m->sentence.transformer_path);
   if (m->transformer_directory == NULL) return error_nomem(error, "opening a model");
+  /* Before the files are read: what is replaced meanwhile, while weights are packed above
+  ** all, must not pass for what this model was made of. */
+  m->stamp = model_stamp(m);
   status = config_read(m->transformer_directory, &m->config, error);
   return status == BERT_OK ? head_config_read(m->transformer_directory, &m->head_config, error)
                            : status;
@@ -179,7 +182,6 @@ bert_status model_load(char *directory, int copy, packed_precision precision, be
     model_free(m);
     return status;
   }
-  m->stamp = model_stamp(m);
   *out = m;
   return BERT_OK;
 }

@@ -96,7 +96,7 @@ static int refuse_missing(vtab *v, const char *name, const char *source, const c
   int plain = strcmp(precision, "float32") == 0;
   return vtab_fail(v, SQLITE_ERROR,
                    "it was made with the model %s from %s, which is not loaded here: SELECT "
-                   "bert_load('%s', '%s'%s%s%s). (%s)",
+                   "bert_load('%q', '%q'%s%s%s). (%s)",
                    name, source, source, name, plain ? "" : ", '{\"precision\": \"",
                    plain ? "" : precision, plain ? "" : "\"}'", why->text);
 }

@@ -90,6 +90,18 @@ static void without_the_model_embedding_says_how_to_load_it(void **state) {
   sqldb_close(db);
 }
 
+/* The statement in the error can be run as it stands. */
+static void quotes_in_names_are_doubled(void **state) {
+  sqlite3 *db = open_with(*state, TINY_MODEL, "it's");
+  assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body); INSERT INTO n(body) VALUES('x')");
+  sqldb_close(db);
+  db = tabledb_open_modelless(*state);
+  assert_error(db, "INSERT INTO n(body) VALUES('y')",
+               "SELECT bert_load('" TINY_MODEL "', 'it''s').");
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'it''s'); INSERT INTO n(body) VALUES('y')");
+  sqldb_close(db);
+}
+
 /* Nothing to embed needs no model: deletions are followed. */
 static void without_the_model_deletions_are_refreshed(void **state) {
   make_database(*state);
@@ -305,6 +317,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(without_the_model_all_but_embedding_works),
       IN_FOLDER(without_the_model_embedding_says_how_to_load_it),
+      IN_FOLDER(quotes_in_names_are_doubled),
       IN_FOLDER(without_the_model_deletions_are_refreshed),
       IN_FOLDER(another_model_under_the_name_is_an_error),
       IN_FOLDER(another_precision_is_another_model),

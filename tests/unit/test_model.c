@@ -148,6 +148,31 @@ static void check_batches_equal_alone(const char *set) {
   bert_close(model);
 }
 
+/* Scratch memory after `count` texts of three tokens, on one thread. */
+static uint64_t memory_after(size_t count) {
+  bert_model *model = open_model(TINY);
+  bert_encoder *encoder = make_encoder(model, 1);
+  bert_text *texts = malloc(count * sizeof *texts);
+  float *out = malloc(count * 32 * sizeof *out); /* [count, 32] */
+  bert_error error = {BERT_OK, ""};
+  for (size_t i = 0; i < count; i++) texts[i] = text_of("time");
+  assert_ok(bert_embed(encoder, texts, count, NULL, out, NULL, &error), &error);
+  uint64_t bytes = bert_encoder_memory(encoder);
+  free(texts);
+  free(out);
+  bert_encoder_free(encoder);
+  bert_close(model);
+  return bytes;
+}
+
+/* 153,597 tokens are 300 batches of 511.99; were each given 511, the last would get
+** 299 more. */
+static void no_batch_gets_what_others_leave(void **state) {
+  (void)state;
+  uint64_t one = memory_after(170), many = memory_after(51199);
+  assert_true(many < one + one / 20);
+}
+
 static void a_text_alone_equals_itself_in_a_batch(void **state) {
   (void)state;
   with_each_kernel_set(check_batches_equal_alone);
@@ -569,6 +594,7 @@ int main(void) {
       cmocka_unit_test(the_same_directory_is_the_same_model),
       cmocka_unit_test(opening_says_what_is_wrong),
       cmocka_unit_test(a_text_alone_equals_itself_in_a_batch),
+      cmocka_unit_test(no_batch_gets_what_others_leave),
       cmocka_unit_test(no_texts_are_no_work),
       cmocka_unit_test(dims_keep_the_first_and_renormalize),
       cmocka_unit_test(normalize_switches_both_ways),

@@ -328,6 +328,54 @@ static void opening_without_memory_is_an_error(void **state) {
   assert_true(faults_each(open_and_embed, int8) > 20);
 }
 
+/* An allocator that replaces the weights of `directory` when it is asked for the block
+** that the up projection of TINY is packed into: what may happen at any moment. */
+typedef struct replacer {
+  const char *directory;
+  int replaced;
+} replacer;
+
+static void *allocate_and_replace(void *user, uint64_t bytes) {
+  replacer *r = user;
+  uint64_t block = packed_bytes(PRECISION_BF16, 100, DIM);
+  char from[600], to[600];
+  if (!r->replaced && bytes >= block && bytes < block + 128) {
+    snprintf(from, sizeof from, "%s/new.safetensors", r->directory);
+    snprintf(to, sizeof to, "%s/model.safetensors", r->directory);
+    r->replaced = rename(from, to) == 0;
+  }
+  return malloc((size_t)bytes);
+}
+
+static void release_plainly(void *user, void *block) {
+  (void)user;
+  free(block);
+}
+
+/* Packing takes a while. Who opens the directory after its weights were replaced gets
+** the new ones, and not the model that was being made of the old ones meanwhile. */
+static void weights_replaced_while_packed_are_opened_anew(void **state) {
+  (void)state;
+  char *copy = scratch_copy(TINY);
+  size_t size;
+  char *bytes = scratch_read(copy, "model.safetensors", &size);
+  replacer r = {copy, 0};
+  const bert_allocator allocator = {allocate_and_replace, release_plainly, &r};
+  scratch_write(copy, "new.safetensors", bytes, size);
+  bert_set_allocator(&allocator);
+  bert_model *before = open_in(copy, "bf16");
+  bert_set_allocator(NULL);
+  assert_true(r.replaced);
+  bert_model *after = open_in(copy, "bf16"), *same = open_in(copy, "bf16");
+  assert_ptr_not_equal(before, after);
+  assert_ptr_equal(same, after);
+  bert_close(before);
+  bert_close(after);
+  bert_close(same);
+  free(bytes);
+  scratch_free(copy);
+}
+
 static void unknown_precisions_are_refused(void **state) {
   (void)state;
   bert_error error = {BERT_OK, ""};
@@ -348,6 +396,7 @@ int main(void) {
       cmocka_unit_test(memory_is_that_of_the_packed_weights),
       cmocka_unit_test(halves_are_packed_without_a_float32_copy),
       cmocka_unit_test(opening_without_memory_is_an_error),
+      cmocka_unit_test(weights_replaced_while_packed_are_opened_anew),
       cmocka_unit_test(unknown_precisions_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
