@@ -60,6 +60,16 @@ double largest_difference(const float *a, const float *b, size_t count) {
   return largest;
 }
 
+double cosine_in_double(const float *a, const float *b, size_t count) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < count; i++) {
+    ab += (double)a[i] * (double)b[i];
+    aa += (double)a[i] * (double)a[i];
+    bb += (double)b[i] * (double)b[i];
+  }
+  return ab / sqrt(aa * bb);
+}
+
 void assert_close(const char *what, const float *a, const float *b, size_t count, double tolerance,
                   double *worst) {
   double difference = largest_difference(a, b, count);
@@ -93,11 +103,16 @@ void with_each_packed_set(void (*check)(const char *set)) {
   with_sets(check, 1);
 }
 
-bert_model *open_model(const char *directory) {
+bert_model *open_model_in(const char *directory, const char *precision) {
   bert_error error = {BERT_OK, ""};
+  bert_open_options options = {precision, 0};
   bert_model *model = NULL;
-  assert_ok(bert_open(directory, NULL, &model, &error), &error);
+  assert_ok(bert_open(directory, &options, &model, &error), &error);
   return model;
+}
+
+bert_model *open_model(const char *directory) {
+  return open_model_in(directory, NULL);
 }
 
 bert_encoder *make_encoder(bert_model *model, int threads) {

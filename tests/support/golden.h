@@ -23,6 +23,7 @@ void golden_close(golden *g);
 
 /* A model and an encoder for it, or the end of the test; threads 0: one per core. */
 bert_model *open_model(const char *directory);
+bert_model *open_model_in(const char *directory, const char *precision); /* NULL: float32 */
 bert_encoder *make_encoder(bert_model *model, int threads);
 
 /* The float32 tensor `name` of the shape's `count` numbers, or NULL when there
@@ -37,6 +38,9 @@ const json_value *golden_at(const json_value *array, size_t index);
 
 /* The largest |a[i] - b[i]|; infinity when either holds a NaN. */
 double largest_difference(const float *a, const float *b, size_t count);
+
+/* The cosine of a[count] and b[count]. */
+double cosine_in_double(const float *a, const float *b, size_t count);
 
 /* Ends the test when the difference exceeds `tolerance`; keeps the largest seen
 ** in *worst, which may be NULL. */

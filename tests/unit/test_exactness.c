@@ -2,7 +2,6 @@
 ** test_exactness.c: embeddings, hidden states and attention of all-MiniLM-L6-v2
 ** against the reference implementations, with every kernel set.
 */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,16 +16,6 @@
 #include "../support/golden.h"
 
 /* ---- all-MiniLM-L6-v2 --------------------------------------------------- */
-
-static double cosine_in_double(const float *a, const float *b, size_t n) {
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < n; i++) {
-    ab += (double)a[i] * (double)b[i];
-    aa += (double)a[i] * (double)a[i];
-    bb += (double)b[i] * (double)b[i];
-  }
-  return ab / sqrt(aa * bb);
-}
 
 static void check_minilm_embeddings(const char *set) {
   golden g = golden_open("tests/golden/minilm");

@@ -3,7 +3,6 @@
 ** those of the reference, with every kernel set; that a vector does not depend on its
 ** batch, in float32 neither; what such a model says of itself and keeps in memory.
 */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,31 +23,13 @@
 #define TINY "tests/golden/families/bert-mean"
 #define FAMILIES "tests/golden/families/"
 
-static bert_model *open_in(const char *directory, const char *precision) {
-  bert_error error = {BERT_OK, ""};
-  bert_open_options options = {precision, 0};
-  bert_model *model = NULL;
-  assert_ok(bert_open(directory, &options, &model, &error), &error);
-  return model;
-}
-
-static double cosine(const float *a, const float *b, size_t count) {
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < count; i++) {
-    ab += (double)a[i] * (double)b[i];
-    aa += (double)a[i] * (double)a[i];
-    bb += (double)b[i] * (double)b[i];
-  }
-  return ab / sqrt(aa * bb);
-}
-
 /* ---- Near the reference ---------------------------------------------------- */
 
 /* The smallest cosine to sentence-transformers' embeddings of the real model. */
 static double smallest_cosine(const char *precision) {
   enum { DIM = 384 };
   golden g = golden_open("tests/golden/minilm");
-  bert_model *model = open_in(MINILM_DIRECTORY, precision);
+  bert_model *model = open_model_in(MINILM_DIRECTORY, precision);
   bert_encoder *encoder = make_encoder(model, 0);
   const json_value *texts = json_get(g.root, "texts");
   size_t count = (size_t)dice_size((int)texts->size, 3);
@@ -60,7 +41,7 @@ static double smallest_cosine(const char *precision) {
   for (size_t i = 0; i < count; i++) list[i] = golden_text(golden_at(texts, i));
   assert_ok(bert_embed(encoder, list, count, NULL, made, NULL, &error), &error);
   for (size_t i = 0; i < count; i++) {
-    double c = cosine(made + i * DIM, expected + i * DIM, DIM);
+    double c = cosine_in_double(made + i * DIM, expected + i * DIM, DIM);
     if (!(c >= smallest)) smallest = c;
   }
   free(list);
@@ -88,7 +69,7 @@ static void embeddings_stay_near_the_reference(void **state) {
 
 /* Last hidden states of a text in `precision`, to be freed. */
 static float *hidden_states(const char *directory, const char *precision, size_t *count) {
-  bert_model *model = open_in(directory, precision);
+  bert_model *model = open_model_in(directory, precision);
   bert_encoder *encoder = make_encoder(model, 2);
   bert_error error = {BERT_OK, ""};
   bert_tokens *tokens;
@@ -127,7 +108,7 @@ static void every_family_runs_in_every_precision(void **state) {
     float *bf16 = hidden_states(directory, "bf16", &same);
     float *int8 = hidden_states(directory, "int8", &same);
     assert_int_equal(same, count);
-    double near = cosine(plain, bf16, count), less = cosine(plain, int8, count);
+    double near = cosine_in_double(plain, bf16, count), less = cosine_in_double(plain, int8, count);
     print_message("%s: cosine of hidden states %.6f in bf16, %.6f in int8\n", names[i], near, less);
     assert_true(near >= 0.9995);
     assert_true(less >= 0.998);
@@ -194,7 +175,7 @@ static void embed_in_batches(bert_model *model, const alone *a, dice *d) {
 
 static void check_any_batch(const char *set, const char *precision, size_t count) {
   dice d = dice_take(dice_seed(7), 0);
-  bert_model *model = open_in(TINY, precision);
+  bert_model *model = open_model_in(TINY, precision);
   (void)set;
   alone *a = embed_alone(model, count, &d);
   for (int round = 0; round < 3; round++) embed_in_batches(model, a, &d);
@@ -240,7 +221,7 @@ static void odd_sizes_run_in_every_precision(void **state) {
     char *copy = checkpoint_shaped(2, sizes[s][1], sizes[s][0], sizes[s][2]);
     for (int p = 0; p < 2; p++) {
       bert_error error = {BERT_OK, ""};
-      bert_model *model = open_in(copy, precisions[p]);
+      bert_model *model = open_model_in(copy, precisions[p]);
       bert_encoder *encoder = make_encoder(model, 0);
       float single[WIDEST]; /* [hidden] */
       size_t hidden = (size_t)sizes[s][0];
@@ -262,8 +243,8 @@ static void odd_sizes_run_in_every_precision(void **state) {
 
 static void precisions_are_models_of_their_own(void **state) {
   (void)state;
-  bert_model *plain = open_in(TINY, "float32"), *bf16 = open_in(TINY, "bf16");
-  bert_model *int8 = open_in(TINY, "int8"), *again = open_in(TINY, "bf16");
+  bert_model *plain = open_model_in(TINY, "float32"), *bf16 = open_model_in(TINY, "bf16");
+  bert_model *int8 = open_model_in(TINY, "int8"), *again = open_model_in(TINY, "bf16");
   unsigned char prints[3][16];
   bert_error error = {BERT_OK, ""};
   assert_ptr_equal(again, bf16);
@@ -287,7 +268,8 @@ static void precisions_are_models_of_their_own(void **state) {
 static void memory_is_that_of_the_packed_weights(void **state) {
   (void)state;
   const uint64_t down = 6 * 384 * 1536, weights = 2 * down + 6 * 4 * 384 * 384;
-  bert_model *bf16 = open_in(MINILM_DIRECTORY, "bf16"), *int8 = open_in(MINILM_DIRECTORY, "int8");
+  bert_model *bf16 = open_model_in(MINILM_DIRECTORY, "bf16"),
+             *int8 = open_model_in(MINILM_DIRECTORY, "int8");
   assert_true(bert_describe(bf16)->private_bytes >= 2 * weights);
   assert_true(bert_describe(bf16)->private_bytes < 2 * weights + weights / 20);
   assert_true(bert_describe(int8)->private_bytes >= weights + down);
@@ -299,8 +281,8 @@ static void memory_is_that_of_the_packed_weights(void **state) {
 /* A checkpoint of bfloat16 needs no float32 copy of what was packed, or less. */
 static void halves_are_packed_without_a_float32_copy(void **state) {
   (void)state;
-  bert_model *plain = open_in(FAMILIES "bert-bf16", NULL);
-  bert_model *bf16 = open_in(FAMILIES "bert-bf16", "bf16");
+  bert_model *plain = open_model_in(FAMILIES "bert-bf16", NULL);
+  bert_model *bf16 = open_model_in(FAMILIES "bert-bf16", "bf16");
   assert_true(bert_describe(bf16)->private_bytes < bert_describe(plain)->private_bytes);
   bert_close(plain);
   bert_close(bf16);
@@ -363,10 +345,10 @@ static void weights_replaced_while_packed_are_opened_anew(void **state) {
   const bert_allocator allocator = {allocate_and_replace, release_plainly, &r};
   scratch_write(copy, "new.safetensors", bytes, size);
   bert_set_allocator(&allocator);
-  bert_model *before = open_in(copy, "bf16");
+  bert_model *before = open_model_in(copy, "bf16");
   bert_set_allocator(NULL);
   assert_true(r.replaced);
-  bert_model *after = open_in(copy, "bf16"), *same = open_in(copy, "bf16");
+  bert_model *after = open_model_in(copy, "bf16"), *same = open_model_in(copy, "bf16");
   assert_ptr_not_equal(before, after);
   assert_ptr_equal(same, after);
   bert_close(before);
