@@ -107,13 +107,6 @@ uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth);
 void packed_make(packed_precision p, const float *w, size_t ldw, size_t cols, size_t depth,
                  void *block, packed_weights *out);
 
-/* What *out of packed_make was, for a block that has been packed before. */
-void packed_open(packed_precision p, size_t cols, size_t depth, const void *block,
-                 packed_weights *out);
-
-/* Rows first to first + count of x: what a thread takes of them. */
-packed_rows packed_rows_part(const packed_rows *x, size_t first, size_t count);
-
 typedef struct kernels {
   const char *name;
   int (*supported)(void); /* 1 on a processor that can run this set */

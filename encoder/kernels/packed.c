@@ -43,8 +43,9 @@ uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth) {
   return (uint64_t)rows * packed_row_bytes(p, depth) + round_up(rows * numbers, PACKED_ROW_STEP);
 }
 
-void packed_open(packed_precision p, size_t cols, size_t depth, const void *block,
-                 packed_weights *out) {
+/* *out of packed_make, without what the block holds. */
+static void packed_open(packed_precision p, size_t cols, size_t depth, const void *block,
+                        packed_weights *out) {
   size_t padded = round_up(cols, PACKED_COLUMNS), row = packed_row_bytes(p, depth);
   const char *panels = block;
   *out = (packed_weights){p, cols, depth, row * PACKED_COLUMNS, panels, NULL, NULL};
@@ -60,15 +61,6 @@ void packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block
   if (p != PRECISION_INT8) return;
   out->scales = (const float *)(const void *)((const char *)block + rows * stride);
   out->zeros = (const int32_t *)(const void *)(out->scales + rows);
-}
-
-packed_rows packed_rows_part(const packed_rows *x, size_t first, size_t count) {
-  packed_rows part = *x;
-  part.rows = count;
-  part.codes = (const char *)x->codes + first * x->stride;
-  if (x->scales != NULL) part.scales = x->scales + first;
-  if (x->zeros != NULL) part.zeros = x->zeros + first;
-  return part;
 }
 
 /* ---- scales ---------------------------------------------------------------- */

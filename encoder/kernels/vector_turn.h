@@ -38,5 +38,5 @@ INLINE void turn_rows(const float *a, size_t lda, size_t rows, size_t depth, flo
 INLINE void turn_matrix(const float *a, size_t lda, size_t rows, size_t depth, float *out,
                         size_t ldo) {
   for (size_t r = 0; r < rows; r += LANES)
-    turn_rows(a + r * lda, lda, rows - r < LANES ? rows - r : LANES, depth, out + r, ldo);
+    turn_rows(a + r * lda, lda, least(rows - r, LANES), depth, out + r, ldo);
 }

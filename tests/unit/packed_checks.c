@@ -228,11 +228,21 @@ static void compare_part(const kernels *set, const packed_case *t, size_t r, siz
   matrix_free(&y);
 }
 
+/* Rows first to first + count of x. */
+static packed_rows rows_part(const packed_rows *x, size_t first, size_t count) {
+  packed_rows part = *x;
+  part.rows = count;
+  part.codes = (const char *)x->codes + first * x->stride;
+  if (x->scales != NULL) part.scales = x->scales + first;
+  if (x->zeros != NULL) part.zeros = x->zeros + first;
+  return part;
+}
+
 /* `count` rows from r on, as a part of what was packed, against the whole. */
 static void compare_rows(const kernels *set, const packed_case *t, size_t r, size_t count,
                          int *failures) {
   matrix y = matrix_make(count, t->y.cols, 3, MATRIX_ENDS_AT_GUARD);
-  packed_rows part = packed_rows_part(&t->rows, r, count);
+  packed_rows part = rows_part(&t->rows, r, count);
   set->packed_linear(&part, &t->weights, 0, t->y.cols, t->bias.at, y.at, y.ld);
   for (size_t i = 0; i < count; i++) {
     if (memcmp(y.at + i * y.ld, t->y.at + (r + i) * t->y.ld, t->y.cols * sizeof *y.at) != 0)
