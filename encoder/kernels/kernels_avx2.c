@@ -22,6 +22,8 @@
 enum { LANES = 8 };
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
+#define FEW_ROWS 10
+#define FEW_MOST 10
 
 typedef __m256 V;
 typedef __m256d D;
@@ -159,16 +161,16 @@ INLINE __m256 load_fours(const float *p, const float *q) {
 }
 
 /* Fours of rows 4 apart side by side, then 4 by 4 numbers in each half. */
-INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
+INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
   __m256 p0 = load_fours(p, p + 4 * stride), p1 = load_fours(p + stride, p + 5 * stride);
   __m256 p2 = load_fours(p + 2 * stride, p + 6 * stride);
   __m256 p3 = load_fours(p + 3 * stride, p + 7 * stride);
   __m256 a = _mm256_unpacklo_ps(p0, p1), b = _mm256_unpackhi_ps(p0, p1);
   __m256 c = _mm256_unpacklo_ps(p2, p3), d = _mm256_unpackhi_ps(p2, p3);
-  _mm256_storeu_ps(out, _mm256_shuffle_ps(a, c, 0x44));
-  _mm256_storeu_ps(out + row, _mm256_shuffle_ps(a, c, 0xee));
-  _mm256_storeu_ps(out + 2 * row, _mm256_shuffle_ps(b, d, 0x44));
-  _mm256_storeu_ps(out + 3 * row, _mm256_shuffle_ps(b, d, 0xee));
+  out[0] = _mm256_shuffle_ps(a, c, 0x44);
+  out[1] = _mm256_shuffle_ps(a, c, 0xee);
+  out[2] = _mm256_shuffle_ps(b, d, 0x44);
+  out[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

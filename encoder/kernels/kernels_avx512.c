@@ -24,6 +24,8 @@
 enum { LANES = 16 };
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
+#define FEW_ROWS 16
+#define FEW_MOST 32
 
 typedef __m512 V;
 typedef __m512d D;
@@ -152,29 +154,24 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-INLINE __m256 load_fours(const float *p, const float *q) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(q), 1);
+/* Fours of rows 4 apart side by side, put in place while they are loaded. */
+INLINE V load_four_fours(const float *p, size_t stride) {
+  V v = _mm512_castps128_ps512(_mm_loadu_ps(p));
+  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * stride));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * stride));
+  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * stride));
 }
 
-/* Eight columns of v_turn4. Fours of rows 4 apart side by side, then 4 by 4 numbers in each half.
- */
-INLINE void turn4_half(const float *p, size_t stride, float *out, size_t row) {
-  __m256 p0 = load_fours(p, p + 4 * stride), p1 = load_fours(p + stride, p + 5 * stride);
-  __m256 p2 = load_fours(p + 2 * stride, p + 6 * stride);
-  __m256 p3 = load_fours(p + 3 * stride, p + 7 * stride);
-  __m256 a = _mm256_unpacklo_ps(p0, p1), b = _mm256_unpackhi_ps(p0, p1);
-  __m256 c = _mm256_unpacklo_ps(p2, p3), d = _mm256_unpackhi_ps(p2, p3);
-  _mm256_storeu_ps(out, _mm256_shuffle_ps(a, c, 0x44));
-  _mm256_storeu_ps(out + row, _mm256_shuffle_ps(a, c, 0xee));
-  _mm256_storeu_ps(out + 2 * row, _mm256_shuffle_ps(b, d, 0x44));
-  _mm256_storeu_ps(out + 3 * row, _mm256_shuffle_ps(b, d, 0xee));
-}
-
-/* In halves: where a shuffle of 16 lanes takes as long as two of 8, inserting from
-** memory makes these the fewest. */
-INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
-  turn4_half(p, stride, out, row);
-  turn4_half(p + 8 * stride, stride, out + 8, row);
+/* 4 by 4 numbers in each quarter. */
+INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
+  V p0 = load_four_fours(p, stride), p1 = load_four_fours(p + stride, stride);
+  V p2 = load_four_fours(p + 2 * stride, stride), p3 = load_four_fours(p + 3 * stride, stride);
+  V a = _mm512_unpacklo_ps(p0, p1), b = _mm512_unpackhi_ps(p0, p1);
+  V c = _mm512_unpacklo_ps(p2, p3), d = _mm512_unpackhi_ps(p2, p3);
+  out[0] = _mm512_shuffle_ps(a, c, 0x44);
+  out[1] = _mm512_shuffle_ps(a, c, 0xee);
+  out[2] = _mm512_shuffle_ps(b, d, 0x44);
+  out[3] = _mm512_shuffle_ps(b, d, 0xee);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -13,6 +13,8 @@
 enum { LANES = 4 };
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
+#define FEW_ROWS 8
+#define FEW_MOST 8
 
 typedef float32x4_t V;
 typedef float64x2_t D;
@@ -139,13 +141,13 @@ INLINE float v_max_lane(V v) {
 }
 
 /* Two pairs of rows interleaved, then halves exchanged. */
-INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
+INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
   float32x4x2_t a = vtrnq_f32(vld1q_f32(p), vld1q_f32(p + stride));
   float32x4x2_t b = vtrnq_f32(vld1q_f32(p + 2 * stride), vld1q_f32(p + 3 * stride));
-  vst1q_f32(out, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
-  vst1q_f32(out + row, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
-  vst1q_f32(out + 2 * row, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
-  vst1q_f32(out + 3 * row, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
+  out[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+  out[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+  out[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+  out[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -17,7 +17,7 @@
 **   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
 **   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
 **   v_sum, v_max_lane      over the lanes, to a float
-**   v_turn4(p, stride, out, row)   out[4, LANES; row] = p[LANES, 4; stride]^T
+**   v_load_turned(p, stride, V out[4])   out[4, LANES] = p[LANES, 4; stride]^T
 **   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
 **                          doubles: the lower and the upper half of a vector
@@ -27,7 +27,10 @@
 **   s_zero, s_add(s, a, b) s and the products of a and b, exact
 **   s_sum4(I32[4], out)     over the lanes of four, to out[4]
 **   TILE_ROWS, TILE_VECTORS   rows, at most 8, and vectors, at most 3, of a tile of
-**                          linear, by the number of registers
+**                          linear with many rows, by the number of registers
+**   FEW_ROWS               rows, at most 16, of a tile of linear with few: as many sums
+**                          as leave registers for one v_load_turned
+**   FEW_MOST               rows up to which that form is the fastest
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>

@@ -6,6 +6,13 @@ INLINE size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
+/* out[4, LANES; ldo] = a[LANES, 4; lda]^T. */
+INLINE void turn_four(const float *a, size_t lda, float *out, size_t ldo) {
+  V t[4];
+  v_load_turned(a, lda, t);
+  UNROLL for (size_t i = 0; i < 4; i++) v_store(out + i * ldo, t[i]);
+}
+
 /* The last depth < 4 steps of turn_rows. */
 static void turn_rest(const float *a, size_t lda, size_t rows, size_t depth, float *out,
                       size_t ldo) {
@@ -13,7 +20,7 @@ static void turn_rest(const float *a, size_t lda, size_t rows, size_t depth, flo
   for (size_t r = 0; r < rows; r++) {
     for (size_t d = 0; d < depth; d++) fours[4 * r + d] = a[r * lda + d];
   }
-  v_turn4(fours, 4, turned, LANES);
+  turn_four(fours, 4, turned, LANES);
   for (size_t d = 0; d < depth; d++) v_store(out + d * ldo, v_load(turned + d * LANES));
 }
 
@@ -23,12 +30,12 @@ INLINE void turn_rows(const float *a, size_t lda, size_t rows, size_t depth, flo
                       size_t ldo) {
   size_t d = 0;
   if (rows == LANES) {
-    for (; d + 4 <= depth; d += 4) v_turn4(a + d, lda, out + d * ldo, ldo);
+    for (; d + 4 <= depth; d += 4) turn_four(a + d, lda, out + d * ldo, ldo);
   } else {
     float fours[LANES * 4] = {0};
     for (; d + 4 <= depth; d += 4) {
       for (size_t r = 0; r < rows; r++) memcpy(fours + 4 * r, a + r * lda + d, 4 * sizeof *a);
-      v_turn4(fours, 4, out + d * ldo, ldo);
+      turn_four(fours, 4, out + d * ldo, ldo);
     }
   }
   if (d < depth) turn_rest(a + d, lda, rows, depth - d, out + d * ldo, ldo);

@@ -141,27 +141,41 @@ int check_linear_splits(const kernels *set) {
   return failures;
 }
 
-/* More columns than one panel, more rows than one pass: against single rows. */
+/* The product, and that each row alone gives the same bits. */
+static void compare_alone(const kernels *set, size_t rows, size_t cols, size_t depth,
+                          int *failures) {
+  linear_case t = linear_make(rows, cols, depth, 0, MATRIX_ENDS_AT_GUARD);
+  matrix y = matrix_make(1, cols, 0, MATRIX_ENDS_AT_GUARD);
+  linear_run(set, &t, 1);
+  compare_linear(&t, 1, failures);
+  for (size_t r = 0; r < rows; r++) {
+    set->linear(t.x.at + r * t.x.ld, t.x.ld, t.w.at, t.w.ld, t.bias.at, y.at, y.ld, 1, cols, depth);
+    if (memcmp(y.at, t.y.at + r * t.y.ld, cols * sizeof *y.at) != 0) {
+      check_failed(failures, "linear %zu x %zu, depth %zu: row %zu alone differs", rows, cols,
+                   depth, r);
+    }
+  }
+  matrix_free(&y);
+  linear_free(&t);
+}
+
+/* More columns than one panel, more rows than one pass. */
 int check_linear_panels(const kernels *set) {
   static const size_t sizes[][3] = {{70, 701, 384}, {30, 130, 1536}, {9, 40, 4099},
                                     {3, 1030, 64},  {14, 401, 1537}, {16, 801, 100}};
   int failures = 0;
-  for (size_t k = 0; k < COUNT(sizes); k++) {
-    size_t rows = sizes[k][0], cols = sizes[k][1], depth = sizes[k][2];
-    linear_case t = linear_make(rows, cols, depth, 0, MATRIX_ENDS_AT_GUARD);
-    matrix y = matrix_make(1, cols, 0, MATRIX_ENDS_AT_GUARD);
-    linear_run(set, &t, 1);
-    compare_linear(&t, 1, &failures);
-    for (size_t r = 0; r < rows; r++) {
-      set->linear(t.x.at + r * t.x.ld, t.x.ld, t.w.at, t.w.ld, t.bias.at, y.at, y.ld, 1, cols,
-                  depth);
-      if (memcmp(y.at, t.y.at + r * t.y.ld, cols * sizeof *y.at) != 0) {
-        check_failed(&failures, "linear %zu x %zu, depth %zu: row %zu alone differs", rows, cols,
-                     depth, r);
-      }
-    }
-    matrix_free(&y);
-    linear_free(&t);
+  for (size_t k = 0; k < COUNT(sizes); k++)
+    compare_alone(set, sizes[k][0], sizes[k][1], sizes[k][2], &failures);
+  return failures;
+}
+
+/* Every height of a tile, and where one form gives way to another. */
+int check_linear_heights(const kernels *set) {
+  static const size_t depths[] = {100, 102, 772};
+  int failures = 0;
+  for (size_t rows = 1; rows <= 40; rows++) {
+    for (size_t k = 0; k < COUNT(depths); k++)
+      compare_alone(set, rows, 36 + rows % 5, depths[k], &failures);
   }
   return failures;
 }
