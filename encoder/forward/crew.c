@@ -21,13 +21,18 @@ void crew_share(const crew *c, size_t count, size_t grain, size_t *first, size_t
   team_share(&c->member, count, grain, first, last);
 }
 
-int crew_should_stop(crew *c) {
+void crew_poll(crew *c) {
   stop_signal *s = c->signal;
   if (c->may_poll && s->interrupted != NULL && s->interrupted(s->user))
     atomic_store_explicit(&s->stop, 1, memory_order_relaxed);
-  /* Whoever leaves the pass early must not leave the others at a barrier: all
-  ** look only after the one who asks has answered, and none asks again before
-  ** all have looked, since a layer of barriers lies between. */
+}
+
+int crew_stopped(const crew *c) {
+  return atomic_load_explicit(&c->signal->stop, memory_order_relaxed);
+}
+
+int crew_should_stop(crew *c) {
+  crew_poll(c);
   crew_barrier(c);
-  return atomic_load_explicit(&s->stop, memory_order_relaxed);
+  return crew_stopped(c);
 }

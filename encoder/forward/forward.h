@@ -267,7 +267,12 @@ crew crew_alone(const team_member *member, stop_signal *signal);
 void crew_barrier(crew *c);
 /* The part of `count` items, in multiples of `grain`, that is this member's. */
 void crew_share(const crew *c, size_t count, size_t grain, size_t *first, size_t *last);
-/* All members agree on the answer: 1 when the call is to end. */
+/* Whoever leaves a pass early must not leave the others at a barrier. So one member
+** asks (crew_poll), and all look at its answer (crew_stopped) with a barrier between
+** the question and the look, and between the look and the next question. */
+void crew_poll(crew *c);
+int crew_stopped(const crew *c);
+/* Both, and the first barrier: 1 when the call is to end. */
 int crew_should_stop(crew *c);
 
 /* ---- workspace.c ------------------------------------------------------- */

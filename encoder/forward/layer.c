@@ -16,6 +16,9 @@
 ** write the same cache line and the kernels get whole tiles. */
 enum { COLUMN_GRAIN = 16 };
 
+/* Up to so many rows a product waits for its weights to come from memory. */
+enum { FETCH_ROWS = 32, FETCH_DEPTH = 384, CACHE_LINE = 64 / sizeof(float) };
+
 /* Everything one member needs in a layer. */
 typedef struct layer_run {
   crew *crew;
@@ -77,6 +80,26 @@ static void project(const layer_run *r, const projection *parts, size_t count, c
 static void project_one(const layer_run *r, const linear *l, const float *x, size_t ldx, float *y,
                         size_t ldy, size_t rows) {
   project(r, &(projection){l, y, ldy}, 1, x, ldx, rows);
+}
+
+/* Asks for the first of this member's columns of a product that comes after the next
+** barrier, which kernels cannot know of. */
+static void fetch_share(const layer_run *r, const linear *l) {
+  size_t first, last, depth = (size_t)l->in, part = depth < FETCH_DEPTH ? depth : FETCH_DEPTH;
+  if (r->tokens > FETCH_ROWS || l->packed.panels != NULL) return;
+  crew_share(r->crew, (size_t)l->out, COLUMN_GRAIN, &first, &last);
+  if (last > first + COLUMN_GRAIN) last = first + COLUMN_GRAIN;
+  for (const float *w = l->weight + first * depth; first < last; first++, w += depth) {
+    for (size_t d = 0; d < part; d += CACHE_LINE) __builtin_prefetch(w + d, 0, 2);
+  }
+}
+
+static void fetch_qkv(const layer_run *r, int layer) {
+  if (layer == r->weights->layers) return;
+  const layer_weights *l = &r->weights->layer[layer];
+  fetch_share(r, &l->query);
+  fetch_share(r, &l->key);
+  fetch_share(r, &l->value);
 }
 
 /* What a block works on: in a pre-norm model its normalized input [rows, hidden],
@@ -158,10 +181,12 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
   float *scores = s->scores + (size_t)r->crew->member.rank * QUERY_ROWS * score_stride(s->longest);
   make_qkv(r, l, enter_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens), qkv);
   attend(r->crew, r->weights, l, r->batch, qkv, scores, s->context);
+  fetch_share(r, &l->attention_output);
   crew_barrier(r->crew);
   project_one(r, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
   crew_barrier(r->crew);
   leave_attention(r, l);
+  fetch_share(r, &l->up);
   crew_barrier(r->crew);
 }
 
@@ -198,17 +223,20 @@ static void feed_up(const layer_run *r, const layer_weights *l, const float *x, 
                                 last - first);
 }
 
-static void feed_forward_block(const layer_run *r, const layer_weights *l) {
+static void feed_forward_block(const layer_run *r, int layer) {
+  const layer_weights *l = &r->weights->layer[layer];
   workspace *s = r->space;
   size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
   for (size_t first = 0; first < r->tokens; first += FEED_FORWARD_ROWS) {
     size_t rows = r->tokens - first < FEED_FORWARD_ROWS ? r->tokens - first : FEED_FORWARD_ROWS;
     float *x = s->hidden + first * hidden; /* [rows, hidden] */
     feed_up(r, l, enter_block(r, &l->output_norm, x, s->context, rows), rows);
+    fetch_share(r, &l->down);
     crew_barrier(r->crew);
     project_one(r, &l->down, s->inner, width, s->projected, hidden, rows);
     crew_barrier(r->crew);
     leave_block(r, &l->output_norm, s->projected, x, rows);
+    fetch_qkv(r, layer + 1);
     /* The next rows' inner overwrites what others may still read. */
     crew_barrier(r->crew);
   }
@@ -238,15 +266,17 @@ static void embed(const layer_run *r) {
 void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, workspace *s,
                  const capture *keep) {
   layer_run r = {c, w, batch, s, batch->starts[batch->sequences]};
+  fetch_qkv(&r, 0);
   embed(&r);
   for (int i = 0; i < w->layers; i++) {
     float *qkv = s->qkv; /* [tokens, 3 * hidden] */
-    if (crew_should_stop(c)) return;
+    if (crew_stopped(c)) return;
     if (keep != NULL && keep->qkv != NULL)
       qkv = keep->qkv + (size_t)i * r.tokens * 3 * (size_t)w->hidden;
     keep_hidden(&r, keep, i);
     attention_block(&r, &w->layer[i], qkv);
-    feed_forward_block(&r, &w->layer[i]);
+    crew_poll(c);
+    feed_forward_block(&r, i);
   }
   norm_rows(&r, &w->final_norm, s->hidden, (size_t)w->hidden, r.tokens);
   keep_hidden(&r, keep, w->layers);
