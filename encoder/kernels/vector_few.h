@@ -100,13 +100,9 @@ static void few_rows(const float *x, size_t ldx, const float *w, size_t ldw, con
     for (size_t c = 0; c < cols; c += LANES) {
       for (size_t d = 0; d < n; d += step) {
         const float *at = w + c * ldw + first + d;
-        few_block b = {at,
-                       c + LANES < cols ? at + LANES * ldw : at,
-                       NULL,
-                       ldw,
-                       ldy,
-                       least(n - d, step),
-                       first + d == 0};
+        few_block b = {.w = at, .next = at, .ldw = ldw, .ldy = ldy, .fresh = first + d == 0};
+        b.depth = least(n - d, step);
+        if (c + LANES < cols) b.next += LANES * ldw;
         if (bias != NULL && first + d + b.depth == depth) b.bias = bias + c;
         few_tiles(&b, packed, n, d, y + c, rows);
       }

@@ -28,7 +28,7 @@
 **   s_sum4(I32[4], out)     over the lanes of four, to out[4]
 **   TILE_ROWS, TILE_VECTORS   rows, at most 8, and vectors, at most 3, of a tile of
 **                          linear with many rows, by the number of registers
-**   FEW_ROWS               rows, at most 16, of a tile of linear with few: as many sums
+**   FEW_ROWS               rows of a tile of linear with few, 8, 10 or 16: as many sums
 **                          as leave registers for one v_load_turned
 **   FEW_MOST               rows up to which that form is the fastest
 ** Names here are static: each set has its own copy of everything.
