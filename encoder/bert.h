@@ -545,7 +545,7 @@ double bert_l2(const float *a, const float *b, size_t n);
 
 /* ---- The machine ------------------------------------------------------- */
 
-/* The kernel set in use: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16",
+/* The kernel set in use: "scalar", "sse2", "avx2", "avx512", "avx512vnni", "avx512bf16",
 ** "amx" or "neon", the best the processor has unless the environment variable
 ** BERTSQL_KERNELS names one. */
 const char *bert_kernels(void);

@@ -14,7 +14,7 @@ static const kernels *const all_sets[] = {
 #ifdef BERT_KERNELS_X86
     &kernels_amx,        &kernels_avx512bf16,
     &kernels_avx512vnni, &kernels_avx512,
-    &kernels_avx2,
+    &kernels_avx2,       &kernels_sse2,
 #endif
 #ifdef BERT_KERNELS_NEON
     &kernels_neon,

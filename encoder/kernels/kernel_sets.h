@@ -18,6 +18,7 @@
 
 extern const kernels kernels_scalar;
 #ifdef BERT_KERNELS_X86
+extern const kernels kernels_sse2;
 extern const kernels kernels_avx2;
 extern const kernels kernels_avx512;
 extern const kernels kernels_avx512vnni;

@@ -4,8 +4,9 @@
 **   kernels_scalar.c  the reference: plain C, one loop per formula
 **   kernels_avx2.c    AVX2 and FMA
 **   kernels_avx512.c  AVX-512 F, VL, BW, DQ
+**   kernels_sse2.c    SSE2, which every x86-64 processor has
 **   kernels_neon.c    ARM NEON, where the target is ARM
-**   vector_*.h        the operations of these three, written once for all
+**   vector_*.h        the operations of these four, written once for all
 **   packed.c          weights in less precision: their layout and rounding
 **   packed_*.c        products with them
 **   dispatch.c        which set this processor runs; BERTSQL_KERNELS

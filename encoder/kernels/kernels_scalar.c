@@ -1,8 +1,8 @@
 /*
 ** kernels_scalar.c: the reference, in plain C: one loop per formula.
 **
-** It is also what runs on a processor without AVX2, so its long sums go over
-** several independent lanes, which a compiler turns into the vector registers
+** It is also what runs on a processor that has no set of its own, so its long sums go
+** over several independent lanes, which a compiler turns into the vector registers
 ** that every target has. Where a formula loses digits in float32 it is
 ** computed in double; transcendental functions are those of the C library.
 ** Built with -ffp-contract=off, so that a product and a sum are two roundings

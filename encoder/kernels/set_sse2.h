@@ -161,15 +161,15 @@ INLINE float v_max_lane(V v) {
 }
 
 /* Pairs of rows interleaved, then halves exchanged. */
-INLINE void v_turn4(const float *p, size_t stride, float *out, size_t row) {
+INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
   V p0 = v_load(p), p1 = v_load(p + stride);
   V p2 = v_load(p + 2 * stride), p3 = v_load(p + 3 * stride);
   V a = _mm_unpacklo_ps(p0, p1), b = _mm_unpackhi_ps(p0, p1);
   V c = _mm_unpacklo_ps(p2, p3), d = _mm_unpackhi_ps(p2, p3);
-  v_store(out, _mm_movelh_ps(a, c));
-  v_store(out + row, _mm_movehl_ps(c, a));
-  v_store(out + 2 * row, _mm_movelh_ps(b, d));
-  v_store(out + 3 * row, _mm_movehl_ps(d, b));
+  out[0] = _mm_movelh_ps(a, c);
+  out[1] = _mm_movehl_ps(c, a);
+  out[2] = _mm_movelh_ps(b, d);
+  out[3] = _mm_movehl_ps(d, b);
 }
 
 /* ---- doubles ------------------------------------------------------------ */
@@ -184,6 +184,22 @@ INLINE D d_low(V v) {
 
 INLINE D d_high(V v) {
   return _mm_cvtps_pd(_mm_movehl_ps(v, v));
+}
+
+INLINE D d_set1(double x) {
+  return _mm_set1_pd(x);
+}
+
+INLINE V v_join(D low, D high) {
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+
+INLINE D d_mul(D a, D b) {
+  return _mm_mul_pd(a, b);
+}
+
+INLINE D d_div(D a, D b) {
+  return _mm_div_pd(a, b);
 }
 
 INLINE D d_add(D a, D b) {

@@ -10,7 +10,10 @@
 **   v_load_part_or(p, n, fill)  the other lanes as in fill
 **   v_store_part(p, v, n)  n < LANES floats; neither touches memory past p + n
 **   v_set1 v_add v_sub v_mul v_div v_abs v_copysign(size, sign)
-**   v_fma(a, b, c)         a b + c in one rounding;  v_fnma: c - a b
+**   v_fma(a, b, c)         a b + c;  v_fnma: c - a b
+**   FUSED                  1, or not defined, where these and d_fma round once; 0
+**                          where the product is rounded, too. Then also: d_set1,
+**                          d_mul, d_div, and v_join(low, high), two D rounded to a V
 **   v_min, v_max (a, b)    b, or NaN, where either is NaN
 **   v_max_or_nan(a, b)     NaN where either is NaN
 **   v_round                to the nearest integer, as a float
@@ -42,6 +45,10 @@
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#ifndef FUSED
+#define FUSED 1
 #endif
 
 #include "vector_turn.h"
