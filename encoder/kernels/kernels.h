@@ -11,8 +11,8 @@
 **   packed_*.c        products with them
 **   dispatch.c        which set this processor runs; BERTSQL_KERNELS
 **   cpu.c             what the processor has (cpuid, xgetbv)
-**   gemm.c            large products through OpenBLAS, the only file that
-**                     includes cblas.h
+**   gemm.c            the products of the scalar set through OpenBLAS; the only
+**                     file that includes cblas.h
 **
 ** Each operation has one contract, given here, and one implementation per set.
 ** Rules for every implementation:
@@ -199,13 +199,13 @@ const kernels *const *kernels_all(void);
 /* The set named, if compiled in and supported here; else NULL. */
 const kernels *kernels_find(const char *name);
 
-/* As kernels.linear, by whichever is faster for these sizes: the set's own or
-** OpenBLAS. */
+/* As kernels.linear, by the set's own or, for the scalar set, by OpenBLAS where that can
+** be held to the rules above. What depends on a model goes this way, always. */
 void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w, size_t ldw,
                  const float *bias, float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
 
 /* Which of the two gemm_linear takes, for tests and benchmarks: 1 OpenBLAS
-** whatever the set, 0 always the set's own, -1 (the default) the faster. */
+** whatever the set, 0 always the set's own, -1 (the default) by the set. */
 void gemm_use_blas(int use);
 
 /* What OpenBLAS says of itself; "none" when built without it. */

@@ -259,7 +259,7 @@ static size_t text_step(const json_value *cases) {
 }
 
 /* The embeddings of all texts in one call, on one thread and on three, have the bits
-** of each alone. (The scalar set leaves large products to OpenBLAS.) */
+** of each alone. */
 static void check_together(const family_case *f, const json_value *cases) {
   size_t dim = (size_t)bert_describe(f->model)->dim, step = text_step(cases);
   size_t count = (cases->size + step - 1) / step;
@@ -311,7 +311,7 @@ static void check_family(const char *name, const char *set) {
     check_case(&f, (int)json_get(g.root, "max_length")->integer);
   }
   assert_true(f.attention > 0);
-  if (strcmp(set, "scalar") != 0) check_together(&f, cases);
+  check_together(&f, cases);
   print_message("%s: %s hidden states within %.2g, attention %.2g", set, name, f.worst_hidden,
                 f.worst_attention);
   if (f.logits > 0) print_message(", logits %.2g", f.worst_logits);
