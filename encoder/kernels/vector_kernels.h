@@ -34,6 +34,8 @@
 **   FEW_ROWS               rows of a tile of linear with few, 8, 10 or 16: as many sums
 **                          as leave registers for one v_load_turned
 **   FEW_MOST               rows up to which that form is the fastest
+**   UPRIGHT_LEAST          where FEW_MOST < 16: rows from which vector_upright.h is, or not
+**                          defined where it follows at once
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>

@@ -30,6 +30,10 @@ INLINE void fetch_rows(const float *a, size_t lda, size_t rows) {
   for (size_t r = 0; r < rows; r++) __builtin_prefetch(a + r * lda, 0, 2);
 }
 
+#ifndef UPRIGHT_LEAST
+#define UPRIGHT_LEAST (FEW_MOST + 1)
+#endif
+
 #include "vector_few.h"
 #include "vector_panel.h"
 #if FEW_MOST < 16
@@ -44,7 +48,7 @@ static size_t linear_few(const float *x, size_t ldx, const float *w, size_t ldw,
     done = cols / LANES * LANES;
     few_rows(x, ldx, w, ldw, bias, y, ldy, rows, done, depth);
 #if FEW_MOST < 16
-  } else if (rows > FEW_MOST && rows <= UPRIGHT_ROWS && depth > 0) {
+  } else if (rows >= UPRIGHT_LEAST && rows <= UPRIGHT_ROWS && depth > 0) {
     done = cols / UPRIGHT_COLS * UPRIGHT_COLS;
     upright_rows(x, ldx, w, ldw, bias, y, ldy, rows, done, depth);
 #endif
