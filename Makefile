@@ -244,12 +244,12 @@ valgrind: deps $(tests_release) build/bertsql.so model-default ## the tests unde
 	$(call run,release,7200,$(tests_release) $(filter-out %example.sh,$(sql_tests)),$(under_valgrind))
 
 .PHONY: sql-expected
-sql-expected: build/bertsql.so model-default build/sqlite-vec/vec0.so ## write tests/sql/*.out, the demo's and the README's outputs anew
+sql-expected: build/bertsql.so model-default build/sqlite-vec/vec0.so ## write tests/sql/*.out and the outputs in README.md, sql/docs and of the demo anew
 	@bash tests/shell/test_sql.sh --write
 	@bash tests/shell/test_demo.sh --write
 	@bash tests/shell/test_recipes.sh --write
 	@bash tests/shell/test_readme.sh --write
-	@git --no-pager diff --stat -- tests/sql tests/docs README.md
+	@git --no-pager diff --stat -- tests/sql tests/docs sql/docs README.md
 
 .PHONY: arm64
 arm64: ## the kernels of 64-bit ARM, cross-compiled, checked under an emulator

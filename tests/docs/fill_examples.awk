@@ -1,4 +1,4 @@
-# fill_examples.awk: README.md with the outputs of its examples put in anew.
+# fill_examples.awk: a page with the outputs of its examples put in anew.
 # `found` holds what the session of examples.awk printed, `demo` the excerpt of
 # the demo. An example that printed something should be followed by ```text.
 

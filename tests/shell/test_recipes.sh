@@ -8,21 +8,21 @@ run_recipe() {
   run_sqlite -cmd ".load bertsql" -cmd ".mode box" :memory: <"$1" 2>&1 | plain_errors
 }
 
-# Puts what a recipe prints into its block in README.md.
-fill_readme() {
+# Puts what a recipe prints into its block in a page.
+fill_page() {
   awk -v from="<!-- from $1 -->" -v output="tests/docs/recipes/$(basename "$1" .sql).out" '
     inside && /^```/ { while ((getline line < output) > 0) print line; inside = 0 }
     !inside
     $0 == from { wait = 1 }
-    wait && /^```text/ { inside = 1; wait = 0 }' README.md >"tests/docs/recipes/README.new"
-  cat tests/docs/recipes/README.new >README.md
-  rm tests/docs/recipes/README.new
+    wait && /^```text/ { inside = 1; wait = 0 }' "$2" >tests/docs/recipes/page.new
+  cat tests/docs/recipes/page.new >"$2"
+  rm tests/docs/recipes/page.new
 }
 
 if [ "${1:-}" = --write ]; then
   for recipe in sql/recipes/*.sql; do
     run_recipe "$recipe" >"tests/docs/recipes/$(basename "$recipe" .sql).out"
-    fill_readme "$recipe"
+    for page in "${pages[@]}"; do fill_page "$recipe" "$page"; done
   done
   exit
 fi
@@ -43,17 +43,17 @@ test_recipes_have_no_output_left_over() {
 }
 
 # The block ```text after the line <!-- from sql/recipes/NAME.sql -->.
-shown_in_readme() {
+shown_in_pages() {
   awk -v from="<!-- from $1 -->" '
     $0 == from { wait = 1; next }
     wait && /^```text/ { inside = 1; wait = 0; next }
     inside && /^```/ { exit }
-    inside' README.md
+    inside' "${pages[@]}"
 }
 
-test_readme_shows_what_they_print() {
+test_pages_show_what_they_print() {
   for recipe in sql/recipes/*.sql; do
-    expect_equal "$(cat "tests/docs/recipes/$(basename "$recipe" .sql).out")" "$(shown_in_readme "$recipe")"
+    expect_equal "$(cat "tests/docs/recipes/$(basename "$recipe" .sql).out")" "$(shown_in_pages "$recipe")"
   done
 }
 

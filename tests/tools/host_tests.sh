@@ -2,7 +2,7 @@
 # bertsql on another SQLite than the system's, as tests/tools/build_sqlite.sh made it.
 #
 # The same tests run as on the system's, with the same expectations: the SQL of
-# the tests and of README.md in a shell of that version, and the programs that load
+# the tests and of the pages in a shell of that version, and the programs that load
 # the extension with that version's library in place of the one they were linked
 # with. All report to the same output, where run_tests.sh adds them up.
 source tests/tools/assert.sh

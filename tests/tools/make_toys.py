@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the toy models of tests/golden/toys, with which README.md shows the tasks.
+"""Makes the toy models of tests/golden/toys, with which sql/docs/tasks.md shows the tasks.
 
     python3 -m venv venv
     venv/bin/pip install torch==2.13.0 transformers==5.24.0
@@ -7,7 +7,7 @@
 
 Never part of building, testing or running bertsql. Each has two layers of 32 numbers and is
 trained for a minute on sentences that are put together here: it knows these few hundred words
-and nothing else. Weights depend on the machine, so that outputs in README.md change with them.
+and nothing else. Weights depend on the machine, so that outputs in sql/docs/tasks.md change with them.
 """
 
 import itertools

@@ -26,3 +26,7 @@ plain_errors() {
       { after_error = /^Error: /; print }
       END { if (held) print line }'
 }
+
+# What users read: each of these pages has examples that make one session.
+# shellcheck disable=SC2034 # used by the tests
+pages=(README.md sql/docs/*.md)
