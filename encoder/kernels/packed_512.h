@@ -1,58 +1,12 @@
 /*
-** packed_512.h: the vocabulary of packed_vectors.h in AVX-512, for the sets that
-** differ in how they multiply; included after their target pragma.
+** packed_512.h: what packed_vectors.h needs beside set_avx512.h, for the sets
+** that differ in how they multiply; included after their target pragma.
 */
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#include "set_avx512.h"
 
-enum { LANES = 16 };
-typedef __m512 V;
 typedef __v16si I; /* as __m512i, gcc 12 would copy sums at each step */
-
-INLINE V v_load(const float *p) {
-  return _mm512_loadu_ps(p);
-}
-
-INLINE void v_store(float *p, V v) {
-  _mm512_storeu_ps(p, v);
-}
-
-INLINE __mmask16 first_lanes(size_t n) {
-  return (__mmask16)((1u << n) - 1);
-}
-
-INLINE V v_load_part(const float *p, size_t n) {
-  return _mm512_maskz_loadu_ps(first_lanes(n), p);
-}
-
-INLINE void v_store_part(float *p, V v, size_t n) {
-  _mm512_mask_storeu_ps(p, first_lanes(n), v);
-}
-
-INLINE V v_set1(float x) {
-  return _mm512_set1_ps(x);
-}
-
-INLINE V v_add(V a, V b) {
-  return _mm512_add_ps(a, b);
-}
-
-INLINE V v_sub(V a, V b) {
-  return _mm512_sub_ps(a, b);
-}
-
-INLINE V v_mul(V a, V b) {
-  return _mm512_mul_ps(a, b);
-}
-
-INLINE V v_max(V a, V b) {
-  return _mm512_max_ps(a, b);
-}
-
-INLINE V v_min(V a, V b) {
-  return _mm512_min_ps(a, b);
-}
 
 /* As packed.c has it. */
 INLINE void v_store_bf16(uint16_t *p, V x) {

@@ -17,58 +17,9 @@
 #pragma GCC target("avx2,fma,f16c")
 #endif
 
-#define INLINE static inline __attribute__((always_inline))
+#include "set_avx2.h"
 
-enum { LANES = 8 };
-typedef __m256 V;
 typedef __v8si I;
-
-INLINE V v_load(const float *p) {
-  return _mm256_loadu_ps(p);
-}
-
-INLINE void v_store(float *p, V v) {
-  _mm256_storeu_ps(p, v);
-}
-
-/* All bits of the first n lanes: a window on eight ones before eight zeros. */
-static const int32_t lane_window[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-
-INLINE __m256i first_lanes(size_t n) {
-  return _mm256_loadu_si256((const __m256i *)(const void *)(lane_window + (8 - n)));
-}
-
-INLINE V v_load_part(const float *p, size_t n) {
-  return _mm256_maskload_ps(p, first_lanes(n));
-}
-
-INLINE void v_store_part(float *p, V v, size_t n) {
-  _mm256_maskstore_ps(p, first_lanes(n), v);
-}
-
-INLINE V v_set1(float x) {
-  return _mm256_set1_ps(x);
-}
-
-INLINE V v_add(V a, V b) {
-  return _mm256_add_ps(a, b);
-}
-
-INLINE V v_sub(V a, V b) {
-  return _mm256_sub_ps(a, b);
-}
-
-INLINE V v_mul(V a, V b) {
-  return _mm256_mul_ps(a, b);
-}
-
-INLINE V v_max(V a, V b) {
-  return _mm256_max_ps(a, b);
-}
-
-INLINE V v_min(V a, V b) {
-  return _mm256_min_ps(a, b);
-}
 
 /* Eight numbers of at most 16 bits in lanes of 32: each half packs its own. */
 INLINE __m128i to_16_bits(__m256i x) {

@@ -6,60 +6,11 @@
 
 #ifdef BERT_KERNELS_NEON
 
-#include <arm_neon.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#include "set_neon.h"
 
-enum { LANES = 4 };
-typedef float32x4_t V;
 typedef int32x4_t I;
-
-INLINE V v_load(const float *p) {
-  return vld1q_f32(p);
-}
-
-INLINE void v_store(float *p, V v) {
-  vst1q_f32(p, v);
-}
-
-INLINE V v_load_part(const float *p, size_t n) {
-  V v = vdupq_n_f32(0.0f);
-  if (n > 0) v = vld1q_lane_f32(p, v, 0);
-  if (n > 1) v = vld1q_lane_f32(p + 1, v, 1);
-  if (n > 2) v = vld1q_lane_f32(p + 2, v, 2);
-  return v;
-}
-
-INLINE void v_store_part(float *p, V v, size_t n) {
-  if (n > 0) vst1q_lane_f32(p, v, 0);
-  if (n > 1) vst1q_lane_f32(p + 1, v, 1);
-  if (n > 2) vst1q_lane_f32(p + 2, v, 2);
-}
-
-INLINE V v_set1(float x) {
-  return vdupq_n_f32(x);
-}
-
-INLINE V v_add(V a, V b) {
-  return vaddq_f32(a, b);
-}
-
-INLINE V v_sub(V a, V b) {
-  return vsubq_f32(a, b);
-}
-
-INLINE V v_mul(V a, V b) {
-  return vmulq_f32(a, b);
-}
-
-INLINE V v_max(V a, V b) {
-  return vmaxq_f32(a, b);
-}
-
-INLINE V v_min(V a, V b) {
-  return vminq_f32(a, b);
-}
 
 /* As packed.c has it. */
 INLINE void v_store_bf16(uint16_t *p, V x) {

@@ -1,7 +1,7 @@
 /*
 ** vector_kernels.h: the operations of kernels.h in terms of a small vocabulary
-** of vectors. Each set (kernels_avx2.c, …) defines the vocabulary in its own
-** instructions and then includes this file, which gives the set's table.
+** of vectors. A set (kernels_avx2.c, …) includes the vocabulary in its own
+** instructions (set_avx2.h, …) and then this file, which gives the set's table.
 **
 ** The vocabulary:
 **   V                      a vector of LANES floats
