@@ -4,7 +4,7 @@
 ** One layout serves all instructions: VDPBF16PS and VPDPBUSD take a group, 64
 ** bytes of 16 columns, as a vector; AMX takes 16 groups as a tile; sets without
 ** either widen the terms of a group. Rounding stands here in plain C, in the
-** vector sets in packed_rows.h, with the same bits.
+** vector sets in packed_vectors.h, with the same bits.
 */
 #include "kernel_sets.h"
 
