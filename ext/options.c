@@ -165,33 +165,46 @@ static bert_status read_members(const json_value *object, const option_spec *spe
   return BERT_OK;
 }
 
-/* A text that begins no JSON, most often the name of a model. */
-static bert_status not_options(const char *function, bert_text text, bert_error *error) {
-  char shown[260];
-  sqlite3_snprintf((int)sizeof shown, shown, "%!.60s", text.data);
+/* What a function takes as options. */
+typedef struct option_list {
+  const char *function;
+  const option_spec *specs;
+  size_t count;
+} option_list;
+
+/* Says what options look like; `found` is what stood in their place. */
+static bert_status not_options(const option_list *l, const char *found, bert_error *error) {
+  const char *key = l->specs[0].key, *value = "…";
+  for (size_t i = 0; i < l->count; i++) {
+    if (strcmp(l->specs[i].key, "model") == 0) key = "model", value = "\"name\"";
+  }
   return error_set(error, BERT_ARGUMENT,
-                   "the options of %s are a JSON object such as {\"model\": \"name\"}, not the "
-                   "text '%s'",
-                   function, shown);
+                   "the options of %s are a JSON object such as {\"%s\": %s}, not %s", l->function,
+                   key, value, found);
+}
+
+/* A text that begins no JSON, most often the name of a model. */
+static bert_status not_json(const option_list *l, bert_text text, bert_error *error) {
+  char shown[280];
+  sqlite3_snprintf((int)sizeof shown, shown, "the text '%!.60s'", text.data);
+  return not_options(l, shown, error);
 }
 
 static int is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bert_status parse_object(const char *function, bert_text text, options *o,
+static bert_status parse_object(const option_list *l, bert_text text, options *o,
                                 bert_error *error) {
   bert_status status = json_parse(text.data, text.size, &o->document, error);
   if (status != BERT_OK && status != BERT_NOMEM && text.size > 0 && is_letter(text.data[0]))
-    return not_options(function, text, error);
+    return not_json(l, text, error);
   if (status != BERT_OK && status != BERT_NOMEM)
     error_prefix(error, "the options must be a JSON object");
   if (status != BERT_OK) return status;
   const json_value *root = json_root(o->document);
   if (root->type == JSON_OBJECT) return BERT_OK;
-  return error_set(error, BERT_ARGUMENT,
-                   "the options of %s are a JSON object such as {\"model\": \"name\"}, not %s",
-                   function, json_type_name(root->type));
+  return not_options(l, json_type_name(root->type), error);
 }
 
 bert_status options_parse(const char *function, sqlite3_value *value, const option_spec *specs,
@@ -205,7 +218,7 @@ bert_status options_parse(const char *function, sqlite3_value *value, const opti
   options *o = sqlite3_malloc64(sizeof *o);
   if (o == NULL) return error_nomem(error, "reading the options");
   o->document = NULL;
-  bert_status status = parse_object(function, text, o, error);
+  bert_status status = parse_object(&(option_list){function, specs, count}, text, o, error);
   if (status == BERT_OK) status = read_members(json_root(o->document), specs, count, target, error);
   if (status == BERT_OK)
     *out = o;

@@ -147,6 +147,12 @@ static char *name_behind(const char *path) {
 /* `m` holds the name that `model` should get: fine when it is the same model. */
 static bert_status same_again(const loaded_model *m, const bert_model *model, bert_error *error) {
   if (m->model == model) return BERT_OK;
+  const char *here = bert_describe(m->model)->precision, *asked = bert_describe(model)->precision;
+  if (strcmp(here, asked) != 0)
+    return error_set(error, BERT_ARGUMENT,
+                     "the name \"%s\" is taken by the model from %s in %s, and %s was asked for; "
+                     "give another name as the second argument, or bert_unload('%s')",
+                     m->name, m->source, here, asked, m->name);
   return error_set(
       error, BERT_ARGUMENT,
       "the name \"%s\" is taken by the model from %s, which is another or was opened "

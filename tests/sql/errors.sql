@@ -36,6 +36,8 @@ SELECT bert_load('tests/golden/families/bert-mean', 'all-MiniLM-L6-v2');
 SELECT bert_load('tests/golden/families/bert-mean', 'x', '{"precision": "float128"}');
 SELECT bert_load('tests/golden/families/bert-mean', 'x', '{"copy": "maybe"}');
 SELECT bert_load('tests/golden/families/bert-mean', '{"copy": true}');
+SELECT bert_load('tests/golden/families/bert-mean', 'x', 'bf16');
+SELECT bert_load('models/all-MiniLM-L6-v2', 'all-MiniLM-L6-v2', '{"precision": "bf16"}');
 SELECT bert_unload('nomodel');
 SELECT bert_unload('');
 SELECT bert_unload(NULL);
