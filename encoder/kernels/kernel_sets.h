@@ -16,6 +16,29 @@
 #define BERT_KERNELS_NEON 1
 #endif
 
+#define INLINE static inline __attribute__((always_inline))
+
+/* Loops over registers must be unrolled whole, or the registers become memory.
+** Compilers do that from -O2 on when asked. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* TARGET_BEGIN("avx2,fma") … TARGET_END: the functions between may use these
+** instructions, and no others of the program; no compiler flag is needed. It comes after
+** the compiler's own headers. What is inlined may have fewer than what it goes into. */
+#define PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define TARGET_BEGIN(list)                                                                         \
+  PRAGMA(clang attribute push(__attribute__((target(list))), apply_to = function))
+#define TARGET_END PRAGMA(clang attribute pop)
+#else
+#define TARGET_BEGIN(list) PRAGMA(GCC push_options) PRAGMA(GCC target(list))
+#define TARGET_END PRAGMA(GCC pop_options)
+#endif
+
 extern const kernels kernels_scalar;
 #ifdef BERT_KERNELS_X86
 extern const kernels kernels_sse2;

@@ -6,6 +6,7 @@
 **   kernels_avx512.c  AVX-512 F, VL, BW, DQ
 **   kernels_sse2.c    SSE2, which every x86-64 processor has
 **   kernels_neon.c    ARM NEON, where the target is ARM
+**   set_*.h           the vocabulary of vectors in the instructions of each
 **   vector_*.h        the operations of these four, written once for all
 **   packed.c          weights in less precision: their layout and rounding
 **   packed_*.c        products with them

@@ -1,20 +1,9 @@
 /*
-** kernels_avx2.c: the set of x86-64 processors with AVX2, FMA and F16C.
+** kernels_avx2.c: the set of AVX2, FMA and F16C.
 */
 #include "kernel_sets.h"
 
 #ifdef BERT_KERNELS_X86
-
-#include <immintrin.h>
-
-/* After the headers, so that only the functions of this file may use these
-** instructions; no compiler flag is needed. */
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#endif
 
 #include "set_avx2.h"
 
@@ -23,13 +12,11 @@
 #define FEW_ROWS 10
 #define FEW_MOST 10
 
+TARGET_BEGIN(AVX2)
+
 #include "vector_kernels.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+TARGET_END
 
 const kernels kernels_avx2 =
     VECTOR_KERNELS("avx2", cpu_has_avx2, NULL, pack_rows_avx2, packed_linear_avx2);

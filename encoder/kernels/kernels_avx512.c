@@ -1,22 +1,10 @@
 /*
-** kernels_avx512.c: the sets of x86-64 processors with AVX-512 F, VL, BW and DQ.
+** kernels_avx512.c: the set of AVX-512 F, VL, BW and DQ, and those that are it with
+** other packed products.
 */
 #include "kernel_sets.h"
 
 #ifdef BERT_KERNELS_X86
-
-#include <immintrin.h>
-
-/* After the headers, so that only the functions of this file may use these
-** instructions; no compiler flag is needed. */
-#if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq"))),                   \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")
-#endif
 
 #include "set_avx512.h"
 
@@ -25,13 +13,11 @@
 #define FEW_ROWS 16
 #define FEW_MOST 32
 
+TARGET_BEGIN(AVX512)
+
 #include "vector_kernels.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+TARGET_END
 
 const kernels kernels_avx512 =
     VECTOR_KERNELS("avx512", cpu_has_avx512, NULL, pack_rows_avx512, packed_linear_avx512);

@@ -1,5 +1,5 @@
 /*
-** kernels_neon.c: the set of 64-bit ARM processors.
+** kernels_neon.c: the set of every 64-bit ARM processor.
 */
 #include "kernel_sets.h"
 

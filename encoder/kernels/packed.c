@@ -125,7 +125,8 @@ void packed_to_int8(const float *x, float inverse, int8_t *codes, size_t count) 
 }
 
 /* The largest |x|; NaN or an infinity where there is one. Without their signs the
-** bits of floats are ordered as the floats are, NaN above all. */
+** bits of floats are ordered as the floats are, NaN above all. packed_range would do as
+** well, but finding both ends takes 0.3 ns a number more (gcc 12; packing takes 1). */
 static float largest(const float *x, size_t count) {
   enum { LANES = 8 };
   uint32_t lane[LANES] = {0}, bits[LANES];

@@ -10,20 +10,13 @@
 
 #if defined(BERT_KERNELS_X86) && defined(__linux__)
 
-#include <immintrin.h>
+#include "set_avx512.h"
+
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* After the headers, as in kernels_avx512.c. */
-#if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq"))),                   \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")
-#endif
+TARGET_BEGIN(AVX512)
 
 #include "packed_512.h"
 
@@ -75,11 +68,7 @@ void packed_linear_amx(const packed_rows *x, const packed_weights *w, size_t fir
     packed_linear_bf16(x, w, first, last, bias, y, ldy);
 }
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+TARGET_END
 
 #elif defined(BERT_KERNELS_X86)
 

@@ -9,35 +9,25 @@
 
 #ifdef BERT_KERNELS_X86
 
-#include <immintrin.h>
+#include "set_avx512.h"
 
-/* After the headers, as in kernels_avx512.c. */
-#if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512bf16"))),        \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")
-#endif
+TARGET_BEGIN(AVX512 ",avx512bf16")
 
 #include "packed_512.h"
 
 typedef V bf16_sum;
-typedef __m512i bf16_terms;
+typedef W bf16_terms;
 
 INLINE bf16_sum bf16_zero(void) {
-  return _mm512_setzero_ps();
+  return v_set1(0.0f);
 }
 
 INLINE bf16_terms bf16_columns(const char *p) {
-  return _mm512_loadu_si512(p);
+  return w_load(p);
 }
 
 INLINE bf16_terms bf16_row(const char *p) {
-  int pair;
-  memcpy(&pair, p, sizeof pair);
-  return _mm512_set1_epi32(pair);
+  return bf16_word(p);
 }
 
 INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
@@ -60,11 +50,7 @@ void packed_linear_bf16(const packed_rows *x, const packed_weights *w, size_t fi
     packed_linear_vnni(x, w, first, last, bias, y, ldy);
 }
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+TARGET_END
 
 #else
 typedef int no_packed_bf16_here; /* ISO C wants a declaration in every file */

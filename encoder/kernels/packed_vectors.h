@@ -1,25 +1,20 @@
 /*
 ** packed_vectors.h: what the packed products of all vector sets share: rounding
-** rows, the last steps of int8, and what a tile needs to know. A packed_*.c
-** defines this part of the vocabulary of vector_kernels.h first:
-**   V, LANES, INLINE; v_load v_load_part v_store v_store_part v_set1 v_add v_sub
-**   v_mul v_min v_max
-** and
+** rows, the last steps of int8, and what a tile needs to know. Who includes it
+** includes a set_*.h first, whose vocabulary, beside that of vector_kernels.h, has
 **   I                      a vector of LANES int32
 **   v_store_bf16(p, x)     LANES numbers to uint16_t, rounded as packed.c does
 **   v_store_codes(p, x, z) LANES whole numbers nearest to x, plus z, to uint8_t
 **   v_from_sums(I, p, z)   sums of codes to floats, without what the code of 0 adds
 **                          to each: z times the sum of the column's codes, int32_t *p
+**   W                      LANES groups, words of 32 bits; w_load(p), w_set1(word)
+**   ROW_OFFSET             what a row's codes lose before they are multiplied: 0, or
+**                          128 where the instructions take signed codes
 */
 #ifndef BERT_PACKED_VECTORS_H
 #define BERT_PACKED_VECTORS_H
 
-/* Loops over registers must be unrolled whole, or the registers become memory. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include <string.h>
 
 /* ---- rows ----------------------------------------------------------------- */
 
@@ -90,6 +85,19 @@ typedef struct packed_shape {
   size_t rows, tile_rows, vectors;
 } packed_shape;
 
+/* One group of a row in all lanes: of bf16, and of int8 as it is multiplied. */
+INLINE W bf16_word(const char *p) {
+  uint32_t word;
+  memcpy(&word, p, sizeof word);
+  return w_set1(word);
+}
+
+INLINE W int8_word(const char *p) {
+  uint32_t word;
+  memcpy(&word, p, sizeof word);
+  return w_set1(word ^ ROW_OFFSET * 0x01010101u);
+}
+
 /* The products of row r and LANES columns from `col`, without bias: as the sums are
 ** in bf16, which needs none of the others. */
 INLINE V bf16_value(V sums, const packed_job *job, size_t r, size_t col) {
@@ -99,7 +107,7 @@ INLINE V bf16_value(V sums, const packed_job *job, size_t r, size_t col) {
 
 INLINE V int8_value(I sums, const packed_job *job, size_t r, size_t col) {
   V scale = v_mul(v_set1(job->x->scales[r]), v_load(job->w->scales + col));
-  return v_mul(v_from_sums(sums, job->w->sums + col, job->x->zeros[r]), scale);
+  return v_mul(v_from_sums(sums, job->w->sums + col, job->x->zeros[r] - ROW_OFFSET), scale);
 }
 
 /* y of row r and `count` columns from `col`, which may be fewer than LANES. */

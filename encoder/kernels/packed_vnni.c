@@ -6,35 +6,25 @@
 
 #ifdef BERT_KERNELS_X86
 
-#include <immintrin.h>
+#include "set_avx512.h"
 
-/* After the headers, as in kernels_avx512.c. */
-#if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni"))),        \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")
-#endif
+TARGET_BEGIN(AVX512 ",avx512vnni")
 
 #include "packed_512.h"
 
 typedef I int8_sum;
-typedef __m512i int8_terms;
+typedef W int8_terms;
 
 INLINE int8_sum int8_zero(void) {
-  return (I)_mm512_setzero_si512();
+  return (I){0};
 }
 
 INLINE int8_terms int8_columns(const char *p) {
-  return _mm512_loadu_si512(p);
+  return w_load(p);
 }
 
 INLINE int8_terms int8_row(const char *p) {
-  int four;
-  memcpy(&four, p, sizeof four);
-  return _mm512_set1_epi32(four);
+  return int8_word(p);
 }
 
 INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
@@ -57,11 +47,7 @@ void packed_linear_vnni(const packed_rows *x, const packed_weights *w, size_t fi
     packed_linear_avx512(x, w, first, last, bias, y, ldy);
 }
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+TARGET_END
 
 #else
 typedef int no_packed_vnni_here; /* ISO C wants a declaration in every file */

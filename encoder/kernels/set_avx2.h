@@ -1,11 +1,19 @@
 /*
-** set_avx2.h: the vocabulary of vector_kernels.h in AVX2, FMA and F16C: 16
-** registers of 8 floats. Included after the target pragma.
+** set_avx2.h: the vocabulary of vector_kernels.h and packed_vectors.h in AVX2, FMA
+** and F16C: 16 registers of 8 floats.
 */
 #ifndef BERT_SET_AVX2_H
 #define BERT_SET_AVX2_H
 
-#define INLINE static inline __attribute__((always_inline))
+#include "kernel_sets.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+/* For TARGET_BEGIN. */
+#define AVX2 "avx2,fma,f16c"
+
+TARGET_BEGIN(AVX2)
 
 enum { LANES = 8 };
 
@@ -215,5 +223,83 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
   __m128i sums = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
   _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
+
+/* ---- packed products ---------------------------------------------------- */
+
+enum { ROW_OFFSET = 0 };
+typedef __v8si I;
+typedef __m256i W;
+typedef __v16hi H;
+
+/* Eight numbers of at most 16 bits in lanes of 32: each half packs its own. */
+INLINE __m128i to_16_bits(__m256i x) {
+  __m256i halves = _mm256_packus_epi32(x, x);
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(halves, 0x08));
+}
+
+/* As packed.c has it. */
+INLINE void v_store_bf16(uint16_t *p, V x) {
+  __m256i bits = _mm256_castps_si256(x);
+  __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  __m256i all = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
+  _mm_storeu_si128((__m128i *)(void *)p, to_16_bits(all));
+}
+
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
+  __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(v_round(x)), _mm256_set1_epi32(zero));
+  __m128i words = to_16_bits(codes);
+  _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
+}
+
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)columns);
+  __m256i excess = _mm256_mullo_epi32(codes, _mm256_set1_epi32(zero));
+  return _mm256_cvtepi32_ps(_mm256_sub_epi32((__m256i)sums, excess));
+}
+
+INLINE W w_load(const char *p) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+INLINE W w_set1(uint32_t word) {
+  return _mm256_set1_epi32((int)word);
+}
+
+INLINE V v_lower(W w) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(w, 16));
+}
+
+INLINE V v_upper(W w) {
+  return _mm256_castsi256_ps(_mm256_and_si256(w, _mm256_set1_epi32((int)0xffff0000u)));
+}
+
+INLINE H h_even(W w) {
+  return (H)_mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8);
+}
+
+INLINE H h_odd(W w) {
+  return (H)_mm256_srai_epi16(w, 8);
+}
+
+INLINE H h_row_even(W w) {
+  return (H)_mm256_and_si256(w, _mm256_set1_epi16(0xff));
+}
+
+INLINE H h_row_odd(W w) {
+  return (H)_mm256_srli_epi16(w, 8);
+}
+
+/* VPMADDUBSW would take codes as they are, but its sums of two products stop at
+** 32767. */
+INLINE I i_add(I sum, H x_even, H w_even, H x_odd, H w_odd) {
+  I even = (I)_mm256_madd_epi16((__m256i)x_even, (__m256i)w_even);
+  I odd = (I)_mm256_madd_epi16((__m256i)x_odd, (__m256i)w_odd);
+  return sum + even + odd;
+}
+
+TARGET_END
 
 #endif

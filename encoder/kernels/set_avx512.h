@@ -1,12 +1,19 @@
 /*
-** set_avx512.h: the vocabulary of vector_kernels.h in AVX-512 F, VL, BW and
-** DQ: 32 registers of 16 floats, masks for partial vectors. Included after the target
-** pragma.
+** set_avx512.h: the vocabulary of vector_kernels.h and packed_vectors.h in
+** AVX-512 F, VL, BW and DQ: 32 registers of 16 floats, masks for partial vectors.
 */
 #ifndef BERT_SET_AVX512_H
 #define BERT_SET_AVX512_H
 
-#define INLINE static inline __attribute__((always_inline))
+#include "kernel_sets.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+/* For TARGET_BEGIN. */
+#define AVX512 "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq"
+
+TARGET_BEGIN(AVX512)
 
 enum { LANES = 16 };
 
@@ -221,5 +228,73 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
   __m128i sums = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
   _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
+
+/* ---- packed products ---------------------------------------------------- */
+
+enum { ROW_OFFSET = 0 };
+typedef __v16si I; /* as __m512i, gcc 12 would copy sums at each step */
+typedef __m512i W;
+typedef __v32hi H; /* as __m512i, gcc 12 would keep copies of them */
+
+/* As packed.c has it. */
+INLINE void v_store_bf16(uint16_t *p, V x) {
+  __m512i bits = _mm512_castps_si512(x);
+  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  __m512i nan = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+  __m512i all = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(all, 16)));
+}
+
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
+  __m512i codes = _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  codes = _mm512_add_epi32(codes, _mm512_set1_epi32(zero));
+  _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(codes));
+}
+
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  __m512i excess = _mm512_mullo_epi32(_mm512_loadu_si512(columns), _mm512_set1_epi32(zero));
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32((__m512i)sums, excess));
+}
+
+INLINE W w_load(const char *p) {
+  return _mm512_loadu_si512(p);
+}
+
+INLINE W w_set1(uint32_t word) {
+  return _mm512_set1_epi32((int)word);
+}
+
+INLINE V v_lower(W w) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
+}
+
+INLINE V v_upper(W w) {
+  return _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000u)));
+}
+
+INLINE H h_even(W w) {
+  return (H)_mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8);
+}
+
+INLINE H h_odd(W w) {
+  return (H)_mm512_srai_epi16(w, 8);
+}
+
+INLINE H h_row_even(W w) {
+  return (H)_mm512_and_si512(w, _mm512_set1_epi16(0xff));
+}
+
+INLINE H h_row_odd(W w) {
+  return (H)_mm512_srli_epi16(w, 8);
+}
+
+INLINE I i_add(I sum, H x_even, H w_even, H x_odd, H w_odd) {
+  I even = (I)_mm512_madd_epi16((__m512i)x_even, (__m512i)w_even);
+  I odd = (I)_mm512_madd_epi16((__m512i)x_odd, (__m512i)w_odd);
+  return sum + even + odd;
+}
+
+TARGET_END
 
 #endif

@@ -1,15 +1,14 @@
 /*
-** set_neon.h: the vocabulary of vector_kernels.h in NEON of AArch64, which
-** every such processor has: 32 registers of 4 floats.
+** set_neon.h: the vocabulary of vector_kernels.h and packed_vectors.h in NEON of
+** AArch64, which every such processor has: 32 registers of 4 floats.
 */
 #ifndef BERT_SET_NEON_H
 #define BERT_SET_NEON_H
 
-#include <arm_neon.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernel_sets.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#include <arm_neon.h>
+#include <string.h>
 
 enum { LANES = 4 };
 
@@ -203,6 +202,72 @@ INLINE I32 s_add(I32 s, I16 a, I16 b) {
 
 INLINE void s_sum4(const I32 s[4], int32_t *out) {
   vst1q_s32(out, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
+}
+
+/* ---- packed products ---------------------------------------------------- */
+
+/* Row codes become signed, so that both factors are within 128 and 127. */
+enum { ROW_OFFSET = 128 };
+typedef int32x4_t I;
+typedef uint32x4_t W;
+typedef int16x8_t H;
+
+/* As packed.c has it. */
+INLINE void v_store_bf16(uint16_t *p, V x) {
+  uint32x4_t bits = vreinterpretq_u32_f32(x);
+  uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+  uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+  uint32x4_t nan = vorrq_u32(bits, vdupq_n_u32(0x400000));
+  vst1_u16(p, vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, nan), 16));
+}
+
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
+  int32x4_t codes = vaddq_s32(vcvtnq_s32_f32(x), vdupq_n_s32(zero));
+  uint16x4_t words = vmovn_u32(vreinterpretq_u32_s32(codes));
+  uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
+  uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+  memcpy(p, &four, sizeof four);
+}
+
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  return vcvtq_f32_s32(vmlsq_n_s32(sums, vld1q_s32(columns), zero));
+}
+
+INLINE W w_load(const char *p) {
+  return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)p));
+}
+
+INLINE W w_set1(uint32_t word) {
+  return vdupq_n_u32(word);
+}
+
+INLINE V v_lower(W w) {
+  return vreinterpretq_f32_u32(vshlq_n_u32(w, 16));
+}
+
+INLINE V v_upper(W w) {
+  return vreinterpretq_f32_u32(vandq_u32(w, vdupq_n_u32(0xffff0000u)));
+}
+
+INLINE H h_even(W w) {
+  return vshrq_n_s16(vshlq_n_s16(vreinterpretq_s16_u32(w), 8), 8);
+}
+
+INLINE H h_odd(W w) {
+  return vshrq_n_s16(vreinterpretq_s16_u32(w), 8);
+}
+
+INLINE H h_row_even(W w) {
+  return h_even(w);
+}
+
+INLINE H h_row_odd(W w) {
+  return h_odd(w);
+}
+
+/* Two products are at most 2 * 128 * 127: their sum fits in 16 bits. */
+INLINE I i_add(I sum, H x_even, H w_even, H x_odd, H w_odd) {
+  return vpadalq_s16(sum, vmlaq_s16(vmulq_s16(x_even, w_even), x_odd, w_odd));
 }
 
 #endif

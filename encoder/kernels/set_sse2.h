@@ -5,11 +5,10 @@
 #ifndef BERT_SET_SSE2_H
 #define BERT_SET_SSE2_H
 
-#include <emmintrin.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernel_sets.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#include <emmintrin.h>
+#include <string.h>
 
 enum { LANES = 4 };
 #define FUSED 0

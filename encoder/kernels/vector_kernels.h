@@ -1,7 +1,7 @@
 /*
 ** vector_kernels.h: the operations of kernels.h in terms of a small vocabulary
-** of vectors. A set (kernels_avx2.c, …) includes the vocabulary in its own
-** instructions (set_avx2.h, …) and then this file, which gives the set's table.
+** of vectors. A set_*.h defines it in one set of instructions; kernels_*.c includes
+** that and this file, which gives the set's table.
 **
 ** The vocabulary:
 **   V                      a vector of LANES floats
@@ -40,14 +40,6 @@
 */
 #include <math.h>
 #include <string.h>
-
-/* Loops over registers must be unrolled whole, or the registers become memory.
-** Compilers do that from -O2 on when asked. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 #ifndef FUSED
 #define FUSED 1

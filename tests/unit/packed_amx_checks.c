@@ -10,8 +10,6 @@
 
 #include "encoder/kernels/kernel_sets.h"
 
-#define INLINE static inline
-
 /* The state that LDTILECFG makes: 8 tiles of at most 16 rows of 64 bytes. */
 static struct {
   int configured, misused;
