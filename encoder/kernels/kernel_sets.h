@@ -68,9 +68,9 @@ typedef void packed_linear_function(const packed_rows *x, const packed_weights *
 pack_rows_function pack_rows_scalar;
 packed_linear_function packed_linear_scalar;
 #ifdef BERT_KERNELS_X86
-pack_rows_function pack_rows_avx2, pack_rows_avx512;
-packed_linear_function packed_linear_avx2, packed_linear_avx512, packed_linear_vnni,
-    packed_linear_bf16, packed_linear_amx;
+pack_rows_function pack_rows_sse2, pack_rows_avx2, pack_rows_avx512;
+packed_linear_function packed_linear_sse2, packed_linear_avx2, packed_linear_avx512,
+    packed_linear_vnni, packed_linear_bf16, packed_linear_amx;
 #endif
 #ifdef BERT_KERNELS_NEON
 pack_rows_function pack_rows_neon;

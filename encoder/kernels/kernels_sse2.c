@@ -25,7 +25,7 @@ static int always(void) {
 #include "vector_kernels.h"
 
 const kernels kernels_sse2 =
-    VECTOR_KERNELS("sse2", always, NULL, pack_rows_scalar, packed_linear_scalar);
+    VECTOR_KERNELS("sse2", always, NULL, pack_rows_sse2, packed_linear_sse2);
 
 #else
 typedef int no_sse2_here; /* ISO C wants a declaration in every file */

@@ -1,6 +1,6 @@
 /*
-** set_sse2.h: the vocabulary of vector_kernels.h in SSE2, which every x86-64
-** processor has: 16 registers of 4 floats, no fused steps, no masked loads.
+** set_sse2.h: the vocabulary of vector_kernels.h and packed_vectors.h in SSE2, which
+** every x86-64 processor has: 16 registers of 4 floats, no fused steps, no masked loads.
 */
 #ifndef BERT_SET_SSE2_H
 #define BERT_SET_SSE2_H
@@ -253,6 +253,79 @@ INLINE void s_sum4(const I32 s[4], int32_t *out) {
   __m128i b = _mm_add_epi32(_mm_unpacklo_epi32(s[2], s[3]), _mm_unpackhi_epi32(s[2], s[3]));
   __m128i sums = _mm_add_epi32(_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b));
   _mm_storeu_si128((__m128i *)(void *)out, sums);
+}
+
+/* ---- packed products ---------------------------------------------------- */
+
+enum { ROW_OFFSET = 0 };
+typedef __v4si I;
+typedef __m128i W;
+typedef __v8hi H;
+
+/* As packed.c has it. Moved down with its sign, a number of 16 bits is packed as it is. */
+INLINE void v_store_bf16(uint16_t *p, V x) {
+  __m128i bits = _mm_castps_si128(x);
+  __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+  __m128i rounded = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
+  __m128i nan = _mm_or_si128(bits, _mm_set1_epi32(0x400000));
+  V all = choose(_mm_cmpunord_ps(x, x), _mm_castsi128_ps(nan), _mm_castsi128_ps(rounded));
+  __m128i upper = _mm_srai_epi32(_mm_castps_si128(all), 16);
+  _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(upper, upper));
+}
+
+INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
+  __m128i codes = _mm_add_epi32(_mm_cvtps_epi32(x), _mm_set1_epi32(zero));
+  __m128i words = _mm_packs_epi32(codes, codes);
+  int four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  memcpy(p, &four, sizeof four);
+}
+
+/* The lower 32 bits of products of 64, of the lanes with even and odd numbers. */
+INLINE V v_from_sums(I sums, const int32_t *columns, int32_t zero) {
+  __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)columns);
+  __m128i factor = _mm_set1_epi32(zero);
+  __m128i even = _mm_mul_epu32(codes, factor);
+  __m128i odd = _mm_mul_epu32(_mm_srli_epi64(codes, 32), factor);
+  __m128i excess = _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));
+  return _mm_cvtepi32_ps(_mm_sub_epi32((__m128i)sums, excess));
+}
+
+INLINE W w_load(const char *p) {
+  return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+INLINE W w_set1(uint32_t word) {
+  return _mm_set1_epi32((int)word);
+}
+
+INLINE V v_lower(W w) {
+  return _mm_castsi128_ps(_mm_slli_epi32(w, 16));
+}
+
+INLINE V v_upper(W w) {
+  return _mm_castsi128_ps(_mm_and_si128(w, _mm_set1_epi32((int)0xffff0000u)));
+}
+
+INLINE H h_even(W w) {
+  return (H)_mm_srai_epi16(_mm_slli_epi16(w, 8), 8);
+}
+
+INLINE H h_odd(W w) {
+  return (H)_mm_srai_epi16(w, 8);
+}
+
+INLINE H h_row_even(W w) {
+  return (H)_mm_and_si128(w, _mm_set1_epi16(0xff));
+}
+
+INLINE H h_row_odd(W w) {
+  return (H)_mm_srli_epi16(w, 8);
+}
+
+INLINE I i_add(I sum, H x_even, H w_even, H x_odd, H w_odd) {
+  I even = (I)_mm_madd_epi16((__m128i)x_even, (__m128i)w_even);
+  I odd = (I)_mm_madd_epi16((__m128i)x_odd, (__m128i)w_odd);
+  return sum + even + odd;
 }
 
 #endif
