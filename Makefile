@@ -62,6 +62,10 @@ out_asan      := build/asan
 out_ubsan     := build/ubsan
 out_tsan      := build/tsan
 
+# An assembler before binutils 2.35 does not know the instructions of AMX.
+without_amx = $(call once,without_amx,$(shell echo 'void f(void) { __asm__("tilerelease"); }' | \
+                $(CC) -x c -c -o /dev/null - 2>/dev/null || echo -DBERT_NO_AMX))
+
 # What AddressSanitizer puts a function's variables on, when it looks for their use
 # after its return, gcc 12 aligns to 32 bytes only: vectors of 64 on it crash. Kernels
 # give no address of a variable away.
@@ -135,7 +139,7 @@ $$(obj_$1)/sources: FORCE
 
 $$(obj_$1)/encoder/%.o: encoder/%.c $$(obj_$1)/flags | $$(installed)
 	@mkdir -p $$(@D)
-	$$(call say,CC) $$(CC) $$(flags_of_$1) $$(if $$(filter kernels/%,$$*),$$(kernel_flags_$1)) \
+	$$(call say,CC) $$(CC) $$(flags_of_$1) $$(if $$(filter kernels/%,$$*),$$(kernel_flags_$1) $$(without_amx)) \
 	  $$(flags_for_$$(notdir $$*)) -MMD -MP -c -o $$@ $$<
 $$(obj_$1)/ext/%.o: ext/%.c $$(obj_$1)/flags | $$(installed)
 	@mkdir -p $$(@D)

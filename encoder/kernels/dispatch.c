@@ -11,8 +11,13 @@
 #include <string.h>
 
 static const kernels *const all_sets[] = {
+#ifdef BERT_KERNELS_AMX
+    &kernels_amx,
+#endif
+#ifdef BERT_KERNELS_BF16
+    &kernels_avx512bf16,
+#endif
 #ifdef BERT_KERNELS_X86
-    &kernels_amx,        &kernels_avx512bf16,
     &kernels_avx512vnni, &kernels_avx512,
     &kernels_avx2,       &kernels_sse2,
 #endif

@@ -16,6 +16,17 @@
 #define BERT_KERNELS_NEON 1
 #endif
 
+/* Older compilers do not know VDPBF16PS, and older assemblers (binutils before 2.35) not
+** AMX, for which the Makefile looks; AMX falls back on bf16. Such sets are left out. */
+#ifdef BERT_KERNELS_X86
+#if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
+#define BERT_KERNELS_BF16 1
+#endif
+#if defined(BERT_KERNELS_BF16) && !defined(BERT_NO_AMX)
+#define BERT_KERNELS_AMX 1
+#endif
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* Loops over registers must be unrolled whole, or the registers become memory.
@@ -45,7 +56,11 @@ extern const kernels kernels_sse2;
 extern const kernels kernels_avx2;
 extern const kernels kernels_avx512;
 extern const kernels kernels_avx512vnni;
+#endif
+#ifdef BERT_KERNELS_BF16
 extern const kernels kernels_avx512bf16;
+#endif
+#ifdef BERT_KERNELS_AMX
 extern const kernels kernels_amx;
 #endif
 #ifdef BERT_KERNELS_NEON

@@ -8,7 +8,7 @@
 */
 #include "kernel_sets.h"
 
-#if defined(BERT_KERNELS_X86) && defined(__linux__)
+#if defined(BERT_KERNELS_AMX) && defined(__linux__)
 
 #include "set_avx512.h"
 
@@ -70,7 +70,7 @@ void packed_linear_amx(const packed_rows *x, const packed_weights *w, size_t fir
 
 TARGET_END
 
-#elif defined(BERT_KERNELS_X86)
+#elif defined(BERT_KERNELS_AMX)
 
 /* Other systems may have other ways to ask. */
 void packed_linear_amx(const packed_rows *x, const packed_weights *w, size_t first, size_t last,

@@ -7,7 +7,7 @@
 */
 #include "kernel_sets.h"
 
-#ifdef BERT_KERNELS_X86
+#ifdef BERT_KERNELS_BF16
 
 #include "set_avx512.h"
 
