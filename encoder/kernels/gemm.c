@@ -157,10 +157,6 @@ typedef struct product {
   size_t ldx, ldw, ldy, rows, cols, depth;
 } product;
 
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 /* The block [height, BLOCK_DEPTH] that starts with a[rows, depth; *ld]: there, or
 ** filled up with zeros in room. */
 static const float *whole_block(const float *a, size_t *ld, size_t rows, size_t depth,

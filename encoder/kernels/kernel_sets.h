@@ -37,6 +37,15 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+INLINE size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* The row at which a tile begins; heights of tiles differ by one at most. */
+INLINE size_t tile_row(size_t tile, size_t tiles, size_t rows) {
+  return tile * rows / tiles;
+}
+
 /* TARGET_BEGIN("avx2,fma") … TARGET_END: the functions between may use these
 ** instructions, and no others of the program; no compiler flag is needed. It comes after
 ** the compiler's own headers. What is inlined may have fewer than what it goes into. */

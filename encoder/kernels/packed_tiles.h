@@ -82,8 +82,7 @@ static void IN(linear)(const packed_job *job, size_t first) {
     width = panels * IN(VECTORS) < shape->vectors ? panels * IN(VECTORS) : shape->vectors;
     size_t ahead = width / IN(VECTORS) * job->w->panel;
     for (size_t t = 0; t < tiles; t++) {
-      size_t row = t * rows / tiles; /* heights differ by one at most */
-      size_t height = (t + 1) * rows / tiles - row;
+      size_t row = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - row;
       size_t share = t * (job->w->panel / tiles);
       IN(tiles)[width][height](job, row, col, ahead + share, PACKED_GROUP / tiles);
     }

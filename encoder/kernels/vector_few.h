@@ -74,13 +74,13 @@ static void few_tile_of(size_t rows, const few_block *b, const float *packed, fl
   }
 }
 
-/* Calls few_tile for all rows; heights of tiles differ by one at most. packed holds
-** [rows, depth], tile by tile, of which the block starts at `d`. */
+/* Calls few_tile for all rows. packed holds [rows, depth], tile by tile, of which the
+** block starts at `d`. */
 INLINE void few_tiles(const few_block *b, const float *packed, size_t depth, size_t d, float *y,
                       size_t rows) {
   size_t tiles = (rows + FEW_ROWS - 1) / FEW_ROWS;
   for (size_t t = 0; t < tiles; t++) {
-    size_t r = t * rows / tiles, height = (t + 1) * rows / tiles - r;
+    size_t r = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - r;
     few_tile_of(height, b, packed + r * depth + d * height, y + r * b->ldy);
   }
 }
@@ -94,7 +94,7 @@ static void few_rows(const float *x, size_t ldx, const float *w, size_t ldw, con
   for (size_t first = 0; first < depth; first += room) {
     size_t n = least(depth - first, room);
     for (size_t t = 0; t < tiles; t++) {
-      size_t r = t * rows / tiles, height = (t + 1) * rows / tiles - r;
+      size_t r = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - r;
       pack_tile(x + r * ldx + first, ldx, height, n, packed + r * n);
     }
     for (size_t c = 0; c < cols; c += LANES) {

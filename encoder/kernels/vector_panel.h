@@ -95,11 +95,11 @@ DEFINE_PANEL_TILES(3)
 #define panel_tiles_3 panel_tiles_2
 #endif
 
-/* All rows; heights of tiles differ by one at most. */
+/* All rows. */
 static void run_block(panel_block *b, const float *x, float *y, size_t rows) {
   size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS, vectors = (b->cols + LANES - 1) / LANES;
   for (size_t t = 0; t < tiles; t++) {
-    size_t r = t * rows / tiles, height = (t + 1) * rows / tiles - r;
+    size_t r = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - r;
     if (vectors == 1) panel_tiles_1(height, b, x + r * b->ldx, y + r * b->ldy);
     if (vectors == 2) panel_tiles_2(height, b, x + r * b->ldx, y + r * b->ldy);
     if (vectors == 3) panel_tiles_3(height, b, x + r * b->ldx, y + r * b->ldy);

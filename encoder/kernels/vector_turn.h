@@ -2,9 +2,6 @@
 ** vector_turn.h: matrices turned by 90 degrees, so that what lay along depth lies
 ** in lanes. Written once for all sets; see vector_kernels.h.
 */
-INLINE size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
 
 /* out[4, LANES; ldo] = a[LANES, 4; lda]^T. */
 INLINE void turn_four(const float *a, size_t lda, float *out, size_t ldo) {
