@@ -50,6 +50,10 @@ test_output_of_a_failure_is_shown() {
   program bad 'echo 1..1; echo "not ok 1 - the reason"'
   count "$work/bad.sh"
   expect_match 'not ok 1 - the reason' "$output"
+  program bad 'echo 1..101; echo "not ok 1 - the reason"; for i in {2..101}; do echo "ok $i - a"; done'
+  count "$work/bad.sh"
+  expect_equal '100 passed, 1 failed 1' "$line $code"
+  expect_match 'not ok 1 - the reason' "$output"
 }
 
 test_a_missing_program_fails() {

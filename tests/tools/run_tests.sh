@@ -53,7 +53,7 @@ run_one() {
   {
     printf '  %-28s %4d passed, %d FAILED (exit status %d)  %3d s\n' "$name" "$passed" "$failed" \
       $status $((SECONDS - started))
-    tail -n 60 "$logs/$name.log" | sed 's/^/    | /'
+    { head -n -60 "$logs/$name.log" | grep -A 8 '^not ok'; tail -n 60 "$logs/$name.log"; } | sed 's/^/    | /'
   } | cat # in one write, so that two jobs do not mix their lines
 }
 
