@@ -22,6 +22,12 @@ export const drawn = async page => {
   return page.evaluate(() => window.bertsql.drawn());
 };
 // Pixels of the upper canvas of a figure, as the pointer finds them.
+// Opens the table of numbers; it is filled after the click, when the browser says that it is open.
+export const openTable = async page => {
+  await page.click('#table summary');
+  await page.waitForSelector('#table-body tbody tr');
+};
+
 export const canvasBox = (page, figure = 0) => page.locator('#figures .upper').nth(figure).boundingBox();
 
 async function runOne(browser, { where, run }) {

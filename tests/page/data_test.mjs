@@ -1,7 +1,7 @@
 // The numbers of the page against SQL, sizes, hostile texts, speed.
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
-import { check, checkAlone, drawn, canvasBox } from './browser.mjs';
+import { check, checkAlone, drawn, openTable, canvasBox } from './browser.mjs';
 
 const folder = 'build/page-tests';
 const json = name => JSON.parse(readFileSync(`${folder}/${name}.json`, 'utf8'));
@@ -134,7 +134,7 @@ check('a hostile text is shown and does nothing', 'hostile', async page => {
     await page.click(`[data-view=${view}]`);
     await drawn(page);
   }
-  await page.click('#table summary');
+  await openTable(page);
   assert.equal(await page.evaluate(() => window.hacked), undefined);
 });
 check('a hostile text exported as SVG is text there too', 'hostile#view=matrix&show=a', async page => {

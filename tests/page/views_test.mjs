@@ -1,6 +1,6 @@
 // Each view and each control: used as a person does, and what is drawn then.
 import assert from 'node:assert/strict';
-import { check, state, drawn, canvasBox } from './browser.mjs';
+import { check, state, drawn, openTable, canvasBox } from './browser.mjs';
 
 const hoverLeft = async (page, row) => { // the token `row` of the left column
   const box = await canvasBox(page);
@@ -321,7 +321,7 @@ check('top k leaves k weights to each token', 'flies#min=0&heads=0', async page 
   assert.equal((await drawn(page))[0].lines, 16);
 });
 check('the table holds the numbers of the picture', 'flies#view=matrix&head=2', async page => {
-  await page.click('#table summary');
+  await openTable(page);
   const rows = page.locator('#table-body tbody tr');
   assert.equal(await rows.count(), 16);
   assert.deepEqual((await rows.nth(2).locator('th, td').allTextContents()).slice(0, 3), ['flies', '0.000', '1.000']);
@@ -329,7 +329,7 @@ check('the table holds the numbers of the picture', 'flies#view=matrix&head=2', 
   assert.match(await page.textContent('#table-body caption'), /head 3/);
 });
 check('the table of an expanded token holds scores and products', 'flies#view=neuron&expanded=1&token=a2', async page => {
-  await page.click('#table summary');
+  await openTable(page);
   assert.equal(await page.locator('#table-body thead th').count(), 35);
   assert.match(await page.textContent('#table-body caption'), /Query of flies/);
 });
