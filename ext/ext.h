@@ -103,12 +103,21 @@ bert_status registry_find(connection *c, const char *name, loaded_model **out, b
 bert_status registry_load(connection *c, const char *source, const char *name,
                           const bert_open_options *open, loaded_model **out, bert_error *error);
 bert_status registry_unload(connection *c, const char *name, bert_error *error);
-loaded_model *registry_first(connection *c);           /* in the order of loading */
-void registry_set_threads(connection *c, int threads); /* of every encoder */
-void registry_clear(connection *c);                    /* when the connection closes */
-loaded_model **connection_models(connection *c);       /* bertsql.c keeps the list */
+loaded_model *registry_first(connection *c);            /* in the order of loading */
+int registry_has(connection *c, const loaded_model *m); /* 0: it was unloaded */
+void registry_set_threads(connection *c, int threads);  /* of every encoder */
+void registry_clear(connection *c);                     /* when the connection closes */
+loaded_model **connection_models(connection *c);        /* bertsql.c keeps the list */
 void loaded_model_hold(loaded_model *m);
 void loaded_model_drop(loaded_model *m); /* NULL is allowed */
+
+/* The models that a statement has used, held: a name (NULL: the default) means to it
+** what it meant first, whatever is unloaded and loaded meanwhile. *kept is NULL at
+** first. Errors as registry_find, and BERT_NOMEM. */
+typedef struct kept_model kept_model;
+bert_status kept_models_find(connection *c, kept_model **kept, const char *name, loaded_model **out,
+                             bert_error *error);
+void kept_models_free(void *kept); /* NULL is allowed */
 
 /* ---- settings.c -------------------------------------------------------- */
 
@@ -262,6 +271,12 @@ typedef struct function_entry {
 /* The connection a function was registered on. */
 connection *function_connection(sqlite3_context *context);
 
+/* The model of a scalar function. Where argument `index` is constant in the statement,
+** SQLite keeps it with that argument, for this place in the statement (kept_models_find);
+** where there is none, or it is not constant, this is registry_find. In registry.c. */
+bert_status function_model(sqlite3_context *context, int argc, int index, const char *name,
+                           loaded_model **out, bert_error *error);
+
 /* Lists that end with a name of NULL. */
 extern const function_entry functions_model[];
 extern const function_entry functions_embed[];
@@ -283,7 +298,12 @@ typedef struct table_call {
                                 be ignored, and no row that equals it left out */
   uint64_t used;             /* bit i: result column i is read; bit 63 stands for
                                 column 63 and all after it */
+  kept_model **kept;         /* the cursor's */
 } table_call;
+
+/* The model of a call, which the cursor keeps for all its calls: kept_models_find. */
+bert_status table_model(const table_call *call, const char *name, loaded_model **out,
+                        bert_error *error);
 
 enum { TABLE_ARGUMENTS = 7, TABLE_COLUMNS = 23 }; /* at most, see table.c */
 
@@ -355,8 +375,8 @@ typedef struct tokenized {
 
 /* Tokenizes a text that is not NULL. `only_used` leaves out what the model does
 ** not see. *out is to be cleared whatever the outcome. */
-bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o, int only_used,
-                           tokenized *out, bert_error *error);
+bert_status tokenized_make(const table_call *call, sqlite3_value *text, const text_options *o,
+                           int only_used, tokenized *out, bert_error *error);
 void tokenized_clear(tokenized *t); /* may be called twice */
 
 /* Makes the vocabulary's string of token `row` the result. */

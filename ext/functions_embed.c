@@ -77,12 +77,14 @@ typedef struct shared_settings {
   int owners;
   int constant; /* 1: came from the statement, so the argument is constant */
   embed_settings s;
+  loaded_model *model; /* held; bert_similarity's, NULL until it is found */
 } shared_settings;
 
 static void settings_drop(void *user) {
   shared_settings *shared = user;
   if (shared == NULL || --shared->owners > 0) return;
   embed_settings_clear(&shared->s);
+  loaded_model_drop(shared->model);
   sqlite3_free(shared);
 }
 
@@ -99,6 +101,7 @@ static bert_status settings_get(sqlite3_context *context, const char *function, 
   }
   shared = sqlite3_malloc64(sizeof *shared);
   if (shared == NULL) return error_nomem(error, "reading the options");
+  memset(shared, 0, sizeof *shared);
   shared->owners = 1;
   shared->constant = index >= argc;
   bert_status status =
@@ -157,7 +160,7 @@ static bert_status embed(sqlite3_context *context, int argc, sqlite3_value **arg
                              "bert_embed(text, NULL, '{\"dims\": 64}')",
                              &argument, error);
   if (status == BERT_OK) status = agree(argument, s->model, &model, error);
-  if (status == BERT_OK) status = registry_find(function_connection(context), model, &m, error);
+  if (status == BERT_OK) status = function_model(context, argc, 1, model, &m, error);
   if (status == BERT_OK) status = embed_texts(m, &s->embed, &text, 1, &vector, &dim, error);
   if (status == BERT_OK) result_vector(context, vector, dim);
   return status;
@@ -188,34 +191,53 @@ static void call_embed(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* The embedding of a constant text, kept by SQLite with the statement. */
 typedef struct constant_embedding {
-  bert_model *model; /* retained, so that no other can have its address */
-  float vector[];    /* [dim] */
+  loaded_model *model; /* held: the other texts are embedded with it too */
+  float vector[];      /* [dim] */
 } constant_embedding;
 
 static void constant_free(void *user) {
   constant_embedding *k = user;
-  bert_close(k->model);
+  loaded_model_drop(k->model);
   sqlite3_free(k);
 }
 
-static void keep_constant(sqlite3_context *context, int index, const loaded_model *m,
+static void keep_constant(sqlite3_context *context, int index, loaded_model *m,
                           const float *vector /* [dim] */, int dim) {
   size_t bytes = sizeof(float) * (size_t)dim;
   constant_embedding *k = sqlite3_malloc64(sizeof *k + bytes);
   if (k == NULL) return; /* then it is embedded again */
-  k->model = bert_retain(m->model);
+  k->model = m;
+  loaded_model_hold(m);
   memcpy(k->vector, vector, bytes);
   sqlite3_set_auxdata(context, index, k, constant_free);
 }
 
 static const float *kept_vector(sqlite3_context *context, int index, const loaded_model *m) {
   const constant_embedding *k = sqlite3_get_auxdata(context, index);
-  return k != NULL && k->model == m->model ? k->vector : NULL;
+  return k != NULL && k->model == m ? k->vector : NULL;
+}
+
+/* Finds shared->model, once for a statement where the options or a text is constant.
+** (No function_model: the argument it would be kept with has the settings.) */
+static bert_status similarity_model(sqlite3_context *context, shared_settings *shared,
+                                    bert_error *error) {
+  loaded_model *m = shared->model;
+  for (int i = 0; i < 2 && m == NULL && shared->constant; i++) {
+    const constant_embedding *k = sqlite3_get_auxdata(context, i);
+    if (k != NULL) m = k->model;
+  }
+  bert_status status = BERT_OK;
+  if (m == NULL) status = registry_find(function_connection(context), shared->s.model, &m, error);
+  if (status != BERT_OK || shared->model != NULL) return status;
+  loaded_model_hold(m);
+  shared->model = m;
+  return BERT_OK;
 }
 
 /* Embeds those of the two texts that are not known yet. */
-static bert_status similarity(sqlite3_context *context, const bert_text *texts, loaded_model *m,
+static bert_status similarity(sqlite3_context *context, const bert_text *texts,
                               const shared_settings *shared, bert_error *error) {
+  loaded_model *m = shared->model;
   const float *sides[2] = {NULL, NULL}; /* [dim] each */
   bert_text missing[2];
   size_t count = 0;
@@ -245,13 +267,11 @@ static void call_similarity(sqlite3_context *context, int argc, sqlite3_value **
   bert_error error = {0};
   bert_text texts[2];
   shared_settings *shared = NULL;
-  loaded_model *m = NULL;
   for (int i = 0; i < 2; i++)
     if (!text_argument(context, argv[i], &texts[i])) return;
   bert_status status = settings_get(context, "bert_similarity", argc, argv, 2, &shared, &error);
-  if (status == BERT_OK)
-    status = registry_find(function_connection(context), shared->s.model, &m, &error);
-  if (status == BERT_OK) status = similarity(context, texts, m, shared, &error);
+  if (status == BERT_OK) status = similarity_model(context, shared, &error);
+  if (status == BERT_OK) status = similarity(context, texts, shared, &error);
   settings_drop(shared);
   if (status != BERT_OK) result_error(context, "bert_similarity", &error);
 }
@@ -273,7 +293,7 @@ static void tokenize(sqlite3_context *context, const char *function, int argc, s
   if (argc > 1)
     status = value_name_only(argv[1], "this function takes the name of a model and no options",
                              &model, &error);
-  if (status == BERT_OK) status = registry_find(function_connection(context), model, &m, &error);
+  if (status == BERT_OK) status = function_model(context, argc, 1, model, &m, &error);
   if (status == BERT_OK) status = bert_tokenize(m->model, text, NULL, &how, tokens, &error);
   if (status != BERT_OK) result_error(context, function, &error);
 }

@@ -315,3 +315,60 @@ bert_status registry_find(connection *c, const char *name, loaded_model **out, b
   *out = m;
   return BERT_OK;
 }
+
+int registry_has(connection *c, const loaded_model *m) {
+  const loaded_model *at = registry_first(c);
+  while (at != NULL && at != m) at = at->next;
+  return at != NULL;
+}
+
+/* ---- For one statement -------------------------------------------------- */
+
+/* A model that a statement has used, in the order of their first use. */
+struct kept_model {
+  loaded_model *model; /* held */
+  int named;           /* 0: asked for as the default one */
+  kept_model *next;
+};
+
+void kept_models_free(void *kept) {
+  kept_model *k = kept;
+  while (k != NULL) {
+    kept_model *next = k->next;
+    loaded_model_drop(k->model);
+    sqlite3_free(k);
+    k = next;
+  }
+}
+
+static int answers_to(const kept_model *k, const char *name) {
+  return k->named ? name != NULL && strcmp(k->model->name, name) == 0 : name == NULL;
+}
+
+bert_status kept_models_find(connection *c, kept_model **kept, const char *name, loaded_model **out,
+                             bert_error *error) {
+  while (*kept != NULL && !answers_to(*kept, name)) kept = &(*kept)->next;
+  if (*kept == NULL) {
+    loaded_model *m;
+    bert_status status = registry_find(c, name, &m, error);
+    if (status != BERT_OK) return status;
+    kept_model *k = sqlite3_malloc64(sizeof *k);
+    if (k == NULL) return error_nomem(error, "keeping a model for a statement");
+    loaded_model_hold(m);
+    *k = (kept_model){m, name != NULL, NULL};
+    *kept = k;
+  }
+  *out = (*kept)->model;
+  return BERT_OK;
+}
+
+bert_status function_model(sqlite3_context *context, int argc, int index, const char *name,
+                           loaded_model **out, bert_error *error) {
+  connection *c = function_connection(context);
+  if (index >= argc) return registry_find(c, name, out, error);
+  kept_model *before = sqlite3_get_auxdata(context, index), *kept = before;
+  bert_status status = kept_models_find(c, &kept, name, out, error);
+  /* This may free them at once; the registry has the new one still. */
+  if (before == NULL && kept != NULL) sqlite3_set_auxdata(context, index, kept, kept_models_free);
+  return status;
+}

@@ -50,6 +50,7 @@ typedef struct table_cursor {
   sqlite3_int64 call;           /* hash of the arguments, in the high half of rowids */
   sqlite3_int64 row;            /* counted from 0 */
   int empty;                    /* 1: no rows, and `own` is not to be asked */
+  kept_model *kept;             /* for as long as the statement has the cursor */
   void *own;                    /* the file's struct */
 } table_cursor;
 
@@ -238,6 +239,7 @@ static void cursor_clear(table_cursor *c) {
 static int table_close(sqlite3_vtab_cursor *base) {
   table_cursor *c = (table_cursor *)base;
   cursor_clear(c);
+  kept_models_free(c->kept);
   sqlite3_free(c->own);
   sqlite3_free(c);
   return SQLITE_OK;
@@ -299,7 +301,7 @@ static int table_filter(sqlite3_vtab_cursor *base, int number, const char *used,
                         sqlite3_value **argv) {
   table_cursor *c = (table_cursor *)base;
   const table_module *m = module_of(c);
-  table_call call = {m->connection, c->values, c->values + FIRST_PUSHED, 0};
+  table_call call = {m->connection, c->values, c->values + FIRST_PUSHED, 0, &c->kept};
   bert_error error = {0};
   (void)argc;
   cursor_clear(c);
@@ -427,6 +429,11 @@ bert_status value_int(sqlite3_value *value, const char *name, int low, int high,
     return not_an_int(value, name, low, high, error);
   *out = (int)number;
   return BERT_OK;
+}
+
+bert_status table_model(const table_call *call, const char *name, loaded_model **out,
+                        bert_error *error) {
+  return kept_models_find(call->connection, call->kept, name, out, error);
 }
 
 int pushed_excludes(sqlite3_value *value, sqlite3_int64 number) {

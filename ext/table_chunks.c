@@ -41,7 +41,7 @@ static bert_status read_size(sqlite3_value *value, const char *name, int low, in
 static bert_status split(chunks_cursor *k, const table_call *call, const char *name, int max_tokens,
                          int overlap, bert_error *error) {
   loaded_model *model;
-  bert_status status = registry_find(call->connection, name, &model, error);
+  bert_status status = table_model(call, name, &model, error);
   int nomem = 0;
   if (status != BERT_OK) return status;
   if (!value_text(call->arguments[ARGUMENT_TEXT], &k->text, &nomem))

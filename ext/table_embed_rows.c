@@ -179,7 +179,7 @@ static bert_status rows_start(void *cursor, const table_call *call, bert_error *
     status = embed_settings_read("bert_embed_rows", call->arguments[ARGUMENT_OPTIONS], &r->settings,
                                  error);
   if (status == BERT_OK) status = prepare(r, connection_db(call->connection), sql, error);
-  if (status == BERT_OK) status = registry_find(call->connection, r->settings.model, &model, error);
+  if (status == BERT_OK) status = table_model(call, r->settings.model, &model, error);
   if (status == BERT_OK)
     status = embed_batch_create(call->connection, model, "bert_embed_rows", &r->settings.embed,
                                 &r->batch, error);

@@ -51,8 +51,7 @@ static bert_status hidden_start(void *cursor, const table_call *call, bert_error
   bert_status status = options_parse("bert_hidden", call->arguments[ARGUMENT_OPTIONS],
                                      hidden_options, 3, &o, &h->parsed, error);
   if (status == BERT_OK)
-    status =
-        tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 1, &h->source, error);
+    status = tokenized_make(call, call->arguments[ARGUMENT_TEXT], &o, 1, &h->source, error);
   if (status != BERT_OK) return status;
   h->layer = bert_describe(h->source.model->model)->layers;
   status = value_int(call->arguments[ARGUMENT_LAYER], "layer", 0, h->layer, &h->layer, error);

@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-bert_status tokenized_make(connection *c, sqlite3_value *text, const text_options *o, int only_used,
-                           tokenized *out, bert_error *error) {
+bert_status tokenized_make(const table_call *call, sqlite3_value *text, const text_options *o,
+                           int only_used, tokenized *out, bert_error *error) {
   bert_token_options how = {o->max_tokens, only_used, 0};
   loaded_model *model;
   int nomem = 0;
-  bert_status status = registry_find(c, o->model, &model, error);
+  bert_status status = table_model(call, o->model, &model, error);
   if (status != BERT_OK) return status;
   loaded_model_hold(model);
   out->model = model;
@@ -76,7 +76,7 @@ static bert_status tokens_start(void *cursor, const table_call *call, bert_error
   bert_status status = options_parse("bert_tokens", call->arguments[ARGUMENT_OPTIONS],
                                      tokens_options, 3, &o, &t->parsed, error);
   if (status != BERT_OK) return status;
-  return tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, 0, &t->source, error);
+  return tokenized_make(call, call->arguments[ARGUMENT_TEXT], &o, 0, &t->source, error);
 }
 
 static bert_status tokens_next(void *cursor, bert_error *error) {

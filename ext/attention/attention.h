@@ -81,10 +81,10 @@ typedef struct inspection {
   struct kept_pass *kept; /* what is shared; held */
 } inspection;
 
-/* Runs `text` as the options say, or finds it run already. Freed with
-** inspection_close. */
-bert_status inspection_open(connection *c, bert_text text, const inspection_options *o,
-                            inspection **out, bert_error *error);
+/* Runs `text` through `model` as the options say, or finds it run already; the name
+** in the options is the caller's to look up. Freed with inspection_close. */
+bert_status inspection_open(connection *c, loaded_model *model, bert_text text,
+                            const inspection_options *o, inspection **out, bert_error *error);
 void inspection_close(inspection *i); /* NULL is allowed */
 
 /* The weights [count, count] of one head in the units of the view, with the

@@ -91,19 +91,18 @@ static bert_status check_place(const html_options *o, const inspection *i, bert_
 }
 
 /* Inspects `text` twice, by tokens and by words, in one forward pass. */
-static bert_status append_run(sqlite3_str *out, connection *c, bert_text text, const char *model,
+static bert_status append_run(sqlite3_str *out, connection *c, bert_text text, loaded_model *model,
                               const html_options *o, int is_first, bert_error *error) {
   html_contents contents = {c, o->bits, (html_neurons)o->neurons, o->layer < 0 ? 0 : o->layer,
                             o->head < 0 ? 0 : o->head};
   inspection_options tokens = o->inspect;
   inspection *by_token = NULL, *by_word = NULL;
-  tokens.model = model;
   tokens.special = 1;
   tokens.words = tokens.renormalize = 0;
   inspection_options words = tokens;
   words.words = 1;
-  bert_status status = inspection_open(c, text, &tokens, &by_token, error);
-  if (status == BERT_OK) status = inspection_open(c, text, &words, &by_word, error);
+  bert_status status = inspection_open(c, model, text, &tokens, &by_token, error);
+  if (status == BERT_OK) status = inspection_open(c, model, text, &words, &by_word, error);
   if (status == BERT_OK && is_first) status = check_place(o, by_token, error);
   if (status == BERT_OK) status = html_append_run(out, &contents, by_token, by_word, error);
   inspection_close(by_word);
@@ -111,14 +110,19 @@ static bert_status append_run(sqlite3_str *out, connection *c, bert_text text, c
   return status;
 }
 
-static bert_status append_runs(sqlite3_str *out, connection *c, bert_text text,
+static bert_status append_runs(sqlite3_str *out, sqlite3_context *context, int argc, bert_text text,
                                const html_options *o, bert_error *error) {
-  bert_status status = append_run(out, c, text, o->inspect.model, o, 1, error);
+  connection *c = function_connection(context);
+  loaded_model *model;
+  bert_status status = function_model(context, argc, 1, o->inspect.model, &model, error);
+  if (status == BERT_OK) status = append_run(out, c, text, model, o, 1, error);
   if (status != BERT_OK || (o->compare_text == NULL && o->compare_model == NULL)) return status;
   if (o->compare_text != NULL) text = (bert_text){o->compare_text, strlen(o->compare_text)};
+  if (o->compare_model != NULL)
+    status = function_model(context, argc, 1, o->compare_model, &model, error);
+  if (status != BERT_OK) return status;
   sqlite3_str_appendall(out, ",\n");
-  return append_run(out, c, text, o->compare_model ? o->compare_model : o->inspect.model, o, 0,
-                    error);
+  return append_run(out, c, text, model, o, 0, error);
 }
 
 /* ---- The page ------------------------------------------------------------ */
@@ -145,12 +149,12 @@ static bert_status finish(sqlite3_context *context, sqlite3_str *out, bert_error
                    "fewer tokens with the option max_tokens, or bits 8");
 }
 
-static bert_status make_page(sqlite3_context *context, bert_text text, const html_options *o,
-                             bert_error *error) {
+static bert_status make_page(sqlite3_context *context, int argc, bert_text text,
+                             const html_options *o, bert_error *error) {
   sqlite3_str *out = sqlite3_str_new(sqlite3_context_db_handle(context));
   append_bytes(out, html_page_before, html_page_before_size);
   append_beginning(out, o);
-  bert_status status = append_runs(out, function_connection(context), text, o, error);
+  bert_status status = append_runs(out, context, argc, text, o, error);
   sqlite3_str_appendall(out, "]}\n");
   append_bytes(out, html_page_after, html_page_after_size);
   if (status == BERT_OK) return finish(context, out, error);
@@ -170,7 +174,7 @@ static void attn_html(sqlite3_context *context, int argc, sqlite3_value **argv) 
   }
   bert_status status = options_parse(function, argc > 1 ? argv[1] : NULL, specs,
                                      sizeof specs / sizeof specs[0], &o, &parsed, &error);
-  if (status == BERT_OK) status = make_page(context, text, &o, &error);
+  if (status == BERT_OK) status = make_page(context, argc, text, &o, &error);
   if (status != BERT_OK) result_error(context, function, &error);
   options_free(parsed);
 }

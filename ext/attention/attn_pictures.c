@@ -137,11 +137,13 @@ static bert_status inspect(sqlite3_context *context, const drawing *d, int argc,
   picture_options o = {.inspect = inspection_defaults};
   options *parsed = NULL;
   inspection *i = NULL;
+  loaded_model *m;
   int layer, head;
   bert_status status = options_parse(d->function, argc > 3 ? argv[3] : NULL, d->specs,
                                      d->spec_count, &o, &parsed, error);
+  if (status == BERT_OK) status = function_model(context, argc, 3, o.inspect.model, &m, error);
   if (status == BERT_OK)
-    status = inspection_open(function_connection(context), text, &o.inspect, &i, error);
+    status = inspection_open(function_connection(context), m, text, &o.inspect, &i, error);
   if (status == BERT_OK) status = inspection_index(argv[1], "layer", i->layers, &layer, error);
   if (status == BERT_OK) status = inspection_index(argv[2], "head", i->heads, &head, error);
   if (status == BERT_OK) status = draw_head(context, d, i, &o, layer, head, error);

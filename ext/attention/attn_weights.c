@@ -53,11 +53,13 @@ static bert_status inspect(sqlite3_context *context, int argc, sqlite3_value **a
   weights_options o = {inspection_defaults, FORMAT_JSON};
   options *parsed = NULL;
   inspection *i = NULL;
+  loaded_model *m;
   bert_status status =
       options_parse(function, argc > 3 ? argv[3] : NULL, weights_specs,
                     sizeof weights_specs / sizeof weights_specs[0], &o, &parsed, error);
+  if (status == BERT_OK) status = function_model(context, argc, 3, o.inspect.model, &m, error);
   if (status == BERT_OK)
-    status = inspection_open(function_connection(context), text, &o.inspect, &i, error);
+    status = inspection_open(function_connection(context), m, text, &o.inspect, &i, error);
   if (status == BERT_OK) status = one_head(context, i, argv, o.format, error);
   inspection_close(i);
   options_free(parsed);

@@ -91,24 +91,25 @@ static bert_status make_kept(loaded_model *model, bert_text text, bert_text text
 
 /* The pass for these arguments, the connection's if it is the last one's. Held.
 ** Norms of values are read from the weight files, so those are looked at even
-** when nothing is run. */
-static bert_status find_pass(connection *c, bert_text text, const inspection_options *o,
-                             kept_pass **out, bert_error *error) {
+** when nothing is run. The connection keeps no pass of a model that it has unloaded,
+** which only a running statement still holds. */
+static bert_status find_pass(connection *c, loaded_model *model, bert_text text,
+                             const inspection_options *o, kept_pass **out, bert_error *error) {
   bert_text text_b = {o->text_b, o->text_b ? strlen(o->text_b) : 0};
-  kept_pass **kept = connection_kept_pass(c), *fresh = NULL;
-  loaded_model *model;
+  kept_pass **kept = connection_kept_pass(c), *found = *kept;
   if (text.data == NULL) text.data = ""; /* as an empty BLOB has it */
-  bert_status status = registry_find(c, o->model, &model, error);
-  if (status == BERT_OK) status = bert_check(model->model, error);
+  bert_status status = bert_check(model->model, error);
   if (status != BERT_OK) return status;
-  if (!is_kept(*kept, model, text, text_b, o->max_tokens)) {
-    status = make_kept(model, text, text_b, o->max_tokens, &fresh, error);
+  if (!is_kept(found, model, text, text_b, o->max_tokens)) {
+    status = make_kept(model, text, text_b, o->max_tokens, &found, error);
     if (status != BERT_OK) return status;
+    *out = found;
+    if (!registry_has(c, model)) return BERT_OK;
     connection_forget_pass(c);
-    *kept = fresh;
+    *kept = found;
   }
-  (*kept)->owners++;
-  *out = *kept;
+  found->owners++;
+  *out = found;
   return BERT_OK;
 }
 
@@ -131,12 +132,12 @@ static bert_status fill(inspection *i, const inspection_options *o, bert_error *
   return bert_view_make(k->model->model, k->tokens, &view, &i->view, error);
 }
 
-bert_status inspection_open(connection *c, bert_text text, const inspection_options *o,
-                            inspection **out, bert_error *error) {
+bert_status inspection_open(connection *c, loaded_model *model, bert_text text,
+                            const inspection_options *o, inspection **out, bert_error *error) {
   inspection *i = sqlite3_malloc64(sizeof *i);
   if (i == NULL) return error_nomem(error, "inspecting a text");
   memset(i, 0, sizeof *i);
-  bert_status status = find_pass(c, text, o, &i->kept, error);
+  bert_status status = find_pass(c, model, text, o, &i->kept, error);
   if (status == BERT_OK) status = fill(i, o, error);
   if (status == BERT_OK)
     *out = i;
@@ -158,15 +159,17 @@ bert_status inspection_for_table(const char *function, const table_call *call, i
                                  const option_spec *specs, size_t count, table_options *o,
                                  inspection **out, bert_error *error) {
   options *parsed = NULL;
+  loaded_model *model;
   bert_text text;
   int nomem;
   bert_status status =
       options_parse(function, call->arguments[options_at], specs, count, o, &parsed, error);
   if (status != BERT_OK) return status;
-  if (value_text(call->arguments[0], &text, &nomem))
-    status = inspection_open(call->connection, text, &o->inspect, out, error);
-  else
+  if (!value_text(call->arguments[0], &text, &nomem))
     status = error_nomem(error, "reading the text");
+  if (status == BERT_OK) status = table_model(call, o->inspect.model, &model, error);
+  if (status == BERT_OK)
+    status = inspection_open(call->connection, model, text, &o->inspect, out, error);
   options_free(parsed);
   return status;
 }

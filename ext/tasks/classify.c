@@ -11,14 +11,12 @@ static const char *label_itself(const char *label) {
   return label;
 }
 
-bert_status classified_make(connection *c, sqlite3_value *text, const classify_options *o,
+bert_status classified_make(loaded_model *m, sqlite3_value *text, const classify_options *o,
                             classified *out, bert_error *error) {
   bert_text first, second = {o->source.text_b, 0};
   bert_token_options how = {o->source.max_tokens, 1, 0};
   int nomem = 0;
-  loaded_model *m;
-  bert_status status =
-      task_find_model(c, o->source.model, BERT_HEAD_CLASSIFY, &m, &out->head, error);
+  bert_status status = task_find_head(m, BERT_HEAD_CLASSIFY, &out->head, error);
   if (status != BERT_OK) return status;
   loaded_model_hold(m);
   out->model = m;
@@ -72,11 +70,12 @@ static void call_classify(sqlite3_context *context, int argc, sqlite3_value **ar
   classify_options o = {0};
   classified c = {0};
   options *parsed = NULL;
+  loaded_model *m;
   if (sqlite3_value_type(argv[0]) == SQLITE_NULL) return;
   bert_status status = options_parse("bert_classify", argc > 1 ? argv[1] : NULL, specs,
                                      sizeof specs / sizeof specs[0], &o, &parsed, &error);
-  if (status == BERT_OK)
-    status = classified_make(function_connection(context), argv[0], &o, &c, &error);
+  if (status == BERT_OK) status = function_model(context, argc, 1, o.source.model, &m, &error);
+  if (status == BERT_OK) status = classified_make(m, argv[0], &o, &c, &error);
   if (status == BERT_OK) status = result_best(context, &c, &error);
   classified_clear(&c);
   options_free(parsed);
@@ -94,15 +93,15 @@ static const option_spec rerank_specs[] = {
     {"model", OPTION_TEXT, offsetof(rerank_options, model), 0, 0, NULL},
     {"max_tokens", OPTION_INT, offsetof(rerank_options, max_tokens), 1, INT_MAX, NULL}};
 
-static bert_status rerank(sqlite3_context *context, const bert_text *texts, const rerank_options *o,
-                          bert_error *error) {
+static bert_status rerank(sqlite3_context *context, int argc, const bert_text *texts,
+                          const rerank_options *o, bert_error *error) {
   loaded_model *m;
   const bert_head *head;
   float *score = NULL;
   /* CrossEncoder.predict gives the tokenizer a list of pairs, also of one. */
   bert_token_options how = {o->max_tokens, 1, 1};
-  bert_status status =
-      task_find_model(function_connection(context), o->model, BERT_HEAD_CLASSIFY, &m, &head, error);
+  bert_status status = function_model(context, argc, 2, o->model, &m, error);
+  if (status == BERT_OK) status = task_find_head(m, BERT_HEAD_CLASSIFY, &head, error);
   if (status != BERT_OK) return status;
   if (head->width != 1)
     return error_set(error, BERT_ARGUMENT,
@@ -130,7 +129,7 @@ static void call_rerank(sqlite3_context *context, int argc, sqlite3_value **argv
   bert_status status =
       options_parse("bert_rerank", argc > 2 ? argv[2] : NULL, rerank_specs,
                     sizeof rerank_specs / sizeof rerank_specs[0], &o, &parsed, &error);
-  if (status == BERT_OK) status = rerank(context, texts, &o, &error);
+  if (status == BERT_OK) status = rerank(context, argc, texts, &o, &error);
   options_free(parsed);
   if (status != BERT_OK) result_error(context, "bert_rerank", &error);
 }

@@ -32,9 +32,9 @@ bert_status task_find_head(const loaded_model *m, bert_head_kind kind, const ber
                    error_quote(m->name).text, head_tasks[kind], others);
 }
 
-bert_status task_find_model(connection *c, const char *name, bert_head_kind kind, loaded_model **m,
-                            const bert_head **head, bert_error *error) {
-  bert_status status = registry_find(c, name, m, error);
+bert_status task_find_model(const table_call *call, const char *name, bert_head_kind kind,
+                            loaded_model **m, const bert_head **head, bert_error *error) {
+  bert_status status = table_model(call, name, m, error);
   return status == BERT_OK ? task_find_head(*m, kind, head, error) : status;
 }
 

@@ -50,12 +50,13 @@ static bert_status order_labels(classify_cursor *c, int top_k, bert_error *error
 static bert_status classify_start(void *cursor, const table_call *call, bert_error *error) {
   classify_cursor *c = cursor;
   classify_options o = {0};
+  loaded_model *m;
   bert_status status =
       options_parse("bert_classify", call->arguments[ARGUMENT_OPTIONS], classify_specs,
                     sizeof classify_specs / sizeof *classify_specs, &o, &c->parsed, error);
+  if (status == BERT_OK) status = table_model(call, o.source.model, &m, error);
   if (status == BERT_OK)
-    status =
-        classified_make(call->connection, call->arguments[ARGUMENT_TEXT], &o, &c->result, error);
+    status = classified_make(m, call->arguments[ARGUMENT_TEXT], &o, &c->result, error);
   return status == BERT_OK ? order_labels(c, o.top_k, error) : status;
 }
 

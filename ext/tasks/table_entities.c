@@ -86,12 +86,11 @@ static bert_status label_text(entities_cursor *e, const table_call *call, const 
                               bert_error *error) {
   loaded_model *m;
   bert_status status =
-      task_find_model(call->connection, o->source.model, BERT_HEAD_ENTITIES, &m, &e->head, error);
+      task_find_model(call, o->source.model, BERT_HEAD_ENTITIES, &m, &e->head, error);
   if (status == BERT_OK)
     status = task_choose_labels(e->head, o->labels, entity_name, &e->chosen, error);
   if (status == BERT_OK)
-    status = tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], &o->source, 0,
-                            &e->source, error);
+    status = tokenized_make(call, call->arguments[ARGUMENT_TEXT], &o->source, 0, &e->source, error);
   if (status != BERT_OK) return status;
   int limit = o->source.max_tokens > 0 ? o->source.max_tokens : bert_describe(m->model)->max_tokens;
   return token_labels_make(&e->source, e->head, (size_t)limit, &e->labels, error);

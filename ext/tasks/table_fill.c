@@ -128,14 +128,12 @@ static bert_status find_masks(fill_cursor *f, bert_error *error) {
 static bert_status tokenize(fill_cursor *f, const table_call *call, const text_options *o,
                             bert_error *error) {
   loaded_model *m;
-  bert_status status =
-      task_find_model(call->connection, o->model, BERT_HEAD_FILL, &m, &f->head, error);
+  bert_status status = task_find_model(call, o->model, BERT_HEAD_FILL, &m, &f->head, error);
   if (status != BERT_OK) return status;
   if (bert_mask_token(m->model) < 0)
     return error_set(error, BERT_ARGUMENT, "the tokenizer of the model \"%s\" has no mask token",
                      error_quote(m->name).text);
-  status =
-      tokenized_make(call->connection, call->arguments[ARGUMENT_TEXT], o, 1, &f->source, error);
+  status = tokenized_make(call, call->arguments[ARGUMENT_TEXT], o, 1, &f->source, error);
   return status == BERT_OK ? find_masks(f, error) : status;
 }
 

@@ -21,9 +21,9 @@
 bert_status task_find_head(const loaded_model *m, bert_head_kind kind, const bert_head **head,
                            bert_error *error);
 
-/* Finds a model and its head; the model as registry_find gives it. */
-bert_status task_find_model(connection *c, const char *name, bert_head_kind kind, loaded_model **m,
-                            const bert_head **head, bert_error *error);
+/* Finds the model of a call of a table, as table_model does, and its head. */
+bert_status task_find_model(const table_call *call, const char *name, bert_head_kind kind,
+                            loaded_model **m, const bert_head **head, bert_error *error);
 
 /* Reads the option "labels", an array of names, into *chosen [head->width], from
 ** sqlite3_malloc64: 1 for the labels that are asked for. NULL stands for all of
@@ -64,7 +64,7 @@ typedef struct classified {
 } classified;
 
 /* *out is to be cleared whatever the outcome; `text` is not NULL. */
-bert_status classified_make(connection *c, sqlite3_value *text, const classify_options *o,
+bert_status classified_make(loaded_model *m, sqlite3_value *text, const classify_options *o,
                             classified *out, bert_error *error);
 void classified_clear(classified *c); /* may be called twice */
 

@@ -85,6 +85,8 @@ static void every_allocation_of_a_function_may_fail(void **state) {
       {"SELECT bert_similarity(value, 'time', '{\"dims\": 9}') FROM json_each('[1, 2, 3]')", NULL},
       {"SELECT bert_token_count('time flies', 'm'), bert_is_truncated('time')", NULL},
       {"SELECT attn_weights('time flies', 0, 0)", OTHER_TEXT},
+      {"SELECT bert_embed(value, 'm', json_object('model', 'm')) FROM json_each('[1, 2, 3]')",
+       NULL},
       {"SELECT attn_weights('an unaffable fly', 5, 11, '{\"words\":true,\"special\":false,"
        "\"renormalize\":true,\"text_b\":\"b\",\"temperature\":2,\"format\":\"blob\"}')",
        OTHER_TEXT},
