@@ -61,6 +61,10 @@ void *memory_zero(uint64_t bytes);                /* filled with zeros */
 void *memory_resize(void *block, uint64_t bytes); /* NULL keeps the old block */
 void memory_free(void *block);                    /* NULL is allowed */
 
+/* Gives the system what the C library keeps of freed blocks, wherever they came from.
+** Goes through its whole heap: for when many megabytes were freed. */
+void memory_give_back(void);
+
 /* count * size, or UINT64_MAX when that overflows (which no allocator has). */
 uint64_t memory_product(uint64_t count, uint64_t size);
 

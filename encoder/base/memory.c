@@ -13,6 +13,9 @@
 */
 #include <stdlib.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "base.h"
 
@@ -97,6 +100,14 @@ void memory_free(void *block) {
   header made = *header_of(block);
   MEMORY_UNPOISON(made.raw, (size_t)made.bytes + EXTRA);
   made.release(made.user, made.raw);
+}
+
+/* glibc takes large blocks from its heap once one of their size was freed, and of its
+** heap it gives back only what is free at the end, by itself. */
+void memory_give_back(void) {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 uint64_t memory_product(uint64_t count, uint64_t size) {

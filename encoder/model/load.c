@@ -186,8 +186,12 @@ bert_status model_load(char *directory, int copy, packed_precision precision, be
   return BERT_OK;
 }
 
+/* From so many bytes on, what a model had to itself must not stay with the process. */
+enum { GIVE_BACK_FROM = 1 << 20 };
+
 void model_free(bert_model *m) {
   if (m == NULL) return;
+  int large = m->description.private_bytes >= GIVE_BACK_FROM;
   for (int i = 0; i < m->sentence.module_count && m->dense != NULL; i++)
     tensors_close(m->dense[i].file);
   memory_free(m->dense);
@@ -199,4 +203,5 @@ void model_free(bert_model *m) {
   memory_free(m->transformer_directory);
   memory_free(m->directory);
   memory_free(m);
+  if (large) memory_give_back();
 }
