@@ -199,6 +199,8 @@ static bert_status make_fingerprint(const bert_model *m, unsigned char out[DIGES
   add_prompts(&d, &m->sentence);
   add_tokenizer(&d, m);
   bert_status status = add_weights(&d, m, error);
+  /* As after packing: most of the file is not read again. */
+  if (m->precision != PRECISION_FLOAT32) tensors_drop_pages(m->file);
   digest_end(&d, out);
   return status;
 }

@@ -1,5 +1,6 @@
 /*
-** test_ext_resident.c: what a model in lower precision leaves in RAM after it is unloaded.
+** test_ext_resident.c: which of a model's memory is in RAM: what a model in lower
+** precision leaves there after it is unloaded, and after a table asked who it is.
 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,8 @@
 
 enum { MB = 1024 }; /* kilobytes */
 
-/* A line of /proc/self/status in kilobytes: RssAnon is the process's own memory in RAM. */
+/* A line of /proc/self/status in kilobytes: RssAnon is the process's own memory in RAM,
+** RssFile that of mapped files. */
 static long status_kilobytes(const char *name) {
   char line[200];
   long found = -1;
@@ -76,7 +78,26 @@ static void unloading_gives_packed_weights_back(void **state) {
   sqldb_close(db);
 }
 
+/* A table's fingerprint of a model reads all of its file, 91 MB. */
+static void a_table_leaves_no_weights_in_memory(void **state) {
+  (void)state;
+  static const char *const precisions[] = {"bf16", "int8"};
+  for (int i = 0; i < 2; i++) {
+    sqlite3 *db = sqldb_open(NULL);
+    load(db, precisions[i]);
+    long before = status_kilobytes("RssFile:");
+    assert_runs(db, "CREATE VIRTUAL TABLE notes USING bertsql(body, model='m');"
+                    "INSERT INTO notes(body) VALUES('time flies'), ('fruit flies')");
+    assert_answer(db, "SELECT rowid FROM notes WHERE notes MATCH 'a fruit' AND k = 1", "2");
+    long after = status_kilobytes("RssFile:");
+    print_message("%s: %ld kB of files, with a table %ld\n", precisions[i], before, after);
+    assert_true(after < before + 10 * MB);
+    sqldb_close(db);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(unloading_gives_packed_weights_back)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(unloading_gives_packed_weights_back),
+                                     cmocka_unit_test(a_table_leaves_no_weights_in_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
