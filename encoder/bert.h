@@ -103,7 +103,7 @@ typedef struct bert_model bert_model;
 
 typedef struct bert_open_options {
   const char *precision; /* of the layers' matrix products: "float32", the default when
-                            NULL; "bf16"; "int8" */
+                            NULL; "bf16"; "int8"; capitals or not */
   int copy;              /* 1: read the weights into private memory instead of
                             mapping them, so that nothing that happens to the
                             file afterwards can matter */
@@ -273,7 +273,8 @@ typedef struct bert_embed_options {
                           has, empty where it defines none. NULL: the model's
                           default prompt, if it has one */
   const char *pooling; /* "cls", "mean", "max", "mean_sqrt_len", "weightedmean",
-                          "lasttoken" or "pooler" instead of the model's own */
+                          "lasttoken" or "pooler" instead of the model's own;
+                          capitals or not */
   int dims;            /* keep only the first dims numbers, renormalized if the
                           result is normalized; 0: all */
   int normalize;       /* 1: unit length, -1: as pooled, 0: as the model says */
@@ -554,8 +555,8 @@ const char *bert_kernels(void);
 ** NULL when there is nothing to say. Valid until the environment changes. */
 const char *bert_kernels_refused(void);
 
-/* Switches to the kernel set `name` for work that starts from now on; NULL
-** for the best. Errors: BERT_ARGUMENT, naming those this processor has. */
+/* Switches to the kernel set `name`, capitals or not, for work that starts from
+** now on; NULL for the best. Errors: BERT_ARGUMENT, naming those this processor has. */
 bert_status bert_set_kernels(const char *name, bert_error *error);
 
 /* The BLAS library in use, as it names itself. */

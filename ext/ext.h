@@ -141,7 +141,8 @@ typedef enum option_type {
   OPTION_BOOL,   /* true, false, 1 or 0 into an int */
   OPTION_NUMBER, /* a finite number in [low, high] into a double */
   OPTION_TEXT,   /* a string into a const char *, living as long as the options */
-  OPTION_CHOICE, /* a string among `choices` (separated by |): its index, an int */
+  OPTION_CHOICE, /* a string among `choices` (separated by |), capitals or not: its
+                    index, an int */
   OPTION_JSON    /* anything but null into a const json_value *, living as long as the
                     options: the caller checks it */
 } option_type;
@@ -164,6 +165,10 @@ typedef struct options options;
 bert_status options_parse(const char *function, sqlite3_value *value, const option_spec *specs,
                           size_t count, void *target, options **out, bert_error *error);
 void options_free(options *o);
+
+/* What to say of an unknown `key` that is the precision of a model (precision, dtype):
+** where that belongs, with an example. NULL for any other key. */
+const char *precision_hint(const char *key);
 
 /* Sees that *array, from sqlite3_malloc64, has room for `count` elements of `size`
 ** bytes, growing by half; *room is how many it has room for. 0 without memory, the

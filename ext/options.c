@@ -3,7 +3,8 @@
 **
 ** Strict, since a misspelt option that is silently ignored gives wrong
 ** vectors: unknown keys, wrong types and values out of range are errors that
-** say what would be right. A member that is null leaves the default.
+** say what would be right. A member that is null leaves the default, whatever
+** its key; a word among choices may be written in capitals.
 */
 #include "ext.h"
 
@@ -49,18 +50,27 @@ static bert_status wrong_number(const option_spec *spec, const json_value *value
   return wrong(spec, value, what, error);
 }
 
+const char *precision_hint(const char *key) {
+  if (!word_is(key, "precision") && !word_is(key, "dtype")) return NULL;
+  return "the precision that a model computes in is an option of bert_load, as in SELECT "
+         "bert_load('models/all-MiniLM-L6-v2', 'fast', '{\"precision\": \"bf16\"}')";
+}
+
 /* unknown option "dim"; the options are prompt, kind, … */
 static bert_status unknown(const char *key, const option_spec *specs, size_t count,
                            bert_error *error) {
   char list[600] = "";
+  const char *hint = precision_hint(key);
   int used = 0;
   for (size_t i = 0; i < count && used < (int)sizeof list - 1; i++) {
     sqlite3_snprintf((int)sizeof list - used, list + used, "%s%s", i ? ", " : "", specs[i].key);
     used += (int)strlen(list + used);
+    if (strcmp(specs[i].key, "precision") == 0) hint = NULL; /* bert_load itself */
   }
   char shown[260];
   sqlite3_snprintf((int)sizeof shown, shown, "%!.60s", key);
-  return error_set(error, BERT_ARGUMENT, "unknown option \"%s\"; the options are %s", shown, list);
+  return error_set(error, BERT_ARGUMENT, "unknown option \"%s\"%s%s; the options are %s", shown,
+                   hint != NULL ? ": " : "", hint != NULL ? hint : "", list);
 }
 
 /* ---- Values ------------------------------------------------------------ */
@@ -126,7 +136,7 @@ static bert_status read_choice(const option_spec *spec, const json_value *value,
   while (value->type == JSON_STRING && choice != NULL) {
     const char *end = strchr(choice, '|');
     size_t size = end != NULL ? (size_t)(end - choice) : strlen(choice);
-    if (size == value->size && memcmp(choice, value->string, size) == 0) {
+    if (size == value->size && sqlite3_strnicmp(choice, value->string, (int)size) == 0) {
       *out = index;
       return BERT_OK;
     }

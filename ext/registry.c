@@ -86,14 +86,17 @@ void registry_clear(connection *c) {
   }
 }
 
-/* no model "x" is loaded; the names are a, b */
-static bert_status unknown_name(connection *c, const char *name, bert_error *error) {
+/* no model "x" is loaded; the names are a, b. To `unload` one is what was asked. */
+static bert_status unknown_name(connection *c, const char *name, int unload, bert_error *error) {
   const loaded_model *m = registry_first(c);
   char shown[320];
   if (name[0] == 0)
     return error_set(error, BERT_ARGUMENT,
                      "the name of the model is empty; bert_models lists the names there are");
   sqlite3_snprintf((int)sizeof shown, shown, "%!.80s", name);
+  if (m == NULL && unload)
+    return error_set(error, BERT_ARGUMENT,
+                     "no model \"%s\" is loaded, nor any other; there is nothing to unload", shown);
   if (m == NULL)
     return error_set(error, BERT_ARGUMENT,
                      "no model \"%s\" is loaded, nor any other; bert_load(source, '%s') opens one "
@@ -204,7 +207,7 @@ bert_status registry_unload(connection *c, const char *name, bert_error *error) 
   loaded_model **link = connection_models(c);
   while (*link != NULL && strcmp((*link)->name, name) != 0) link = &(*link)->next;
   loaded_model *m = *link;
-  if (m == NULL) return unknown_name(c, name, error);
+  if (m == NULL) return unknown_name(c, name, 1, error);
   *link = m->next;
   m->next = NULL;
   m->is_default = 0;
@@ -311,7 +314,7 @@ bert_status registry_find(connection *c, const char *name, loaded_model **out, b
     bert_status status = open_default(c, name, &m, error);
     if (status != BERT_OK) return status;
   }
-  if (m == NULL) return unknown_name(c, name, error);
+  if (m == NULL) return unknown_name(c, name, 0, error);
   *out = m;
   return BERT_OK;
 }

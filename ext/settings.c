@@ -86,7 +86,9 @@ static bert_status unknown_key(const char *key, bert_error *error) {
   }
   if (key == NULL)
     return error_set(error, BERT_ARGUMENT, "the key is missing; the keys are %s", list);
-  return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"; the keys are %s", shown, list);
+  const char *hint = precision_hint(key);
+  return error_set(error, BERT_ARGUMENT, "unknown key \"%s\"%s%s; the keys are %s", shown,
+                   hint != NULL ? ": " : "", hint != NULL ? hint : "", list);
 }
 
 /* bert_set(key, value): returns the value now in force. */

@@ -9,6 +9,7 @@
 **   json.c      a strict JSON reader for files that may be hostile
 **   json_get.c  reading a parsed document
 **   decimal.c   decimal numbers to the nearest double, whatever the locale
+**   words.c     words that stand for a choice
 **   team.c      threads that run one function together
 **   cores.c     how many cores there are for them
 **
@@ -179,6 +180,12 @@ int json_is(const json_value *value, const char *text);
 /* The double nearest to text[size], a number as JSON writes it (the caller has
 ** checked that); ties to even, infinity when it is too large. */
 double decimal_to_double(const char *text, size_t size);
+
+/* ---- words.c ----------------------------------------------------------- */
+
+/* 1 when `word` is `name`, whichever letters of A to Z are capitals. For words that
+** stand for a choice ("bf16", "mean"), whatever the locale; neither is NULL. */
+int word_is(const char *word, const char *name);
 
 /* ---- team.c ------------------------------------------------------------ */
 

@@ -249,7 +249,7 @@ typedef enum pooling {
 } pooling;
 enum { POOLING_LIMIT = 6 }; /* modes at once: each of sentence-transformers' own */
 
-/* "cls", "mean", … and back; -1 for an unknown name. */
+/* "cls", "mean", … and back, capitals or not; -1 for an unknown name. */
 const char *pooling_name(pooling kind);
 int pooling_from_name(const char *name);
 

@@ -22,7 +22,7 @@ const char *pooling_name(pooling kind) {
 
 int pooling_from_name(const char *name) {
   for (int i = 0; i < (int)(sizeof pooling_names / sizeof *pooling_names); i++)
-    if (strcmp(name, pooling_names[i]) == 0) return i;
+    if (word_is(name, pooling_names[i])) return i;
   return -1;
 }
 

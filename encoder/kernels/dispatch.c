@@ -8,7 +8,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "../base/base.h"
 
 static const kernels *const all_sets[] = {
 #ifdef BERT_KERNELS_AMX
@@ -35,7 +36,7 @@ const kernels *const *kernels_all(void) {
 
 const kernels *kernels_find(const char *name) {
   for (const kernels *const *set = all_sets; *set != NULL; set++) {
-    if ((name == NULL || strcmp((*set)->name, name) == 0) && (*set)->supported()) return *set;
+    if ((name == NULL || word_is(name, (*set)->name)) && (*set)->supported()) return *set;
   }
   return NULL;
 }

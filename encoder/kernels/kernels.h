@@ -189,7 +189,7 @@ typedef struct kernels {
 /* The set in use; chosen at the first call. */
 const kernels *kernels_current(void);
 
-/* Chooses by name, NULL for the best; 0 when there is no such set or this
+/* Chooses by name, capitals or not, NULL for the best; 0 when there is no such set or this
 ** processor cannot run it. */
 int kernels_choose(const char *name);
 

@@ -68,7 +68,7 @@ static bert_status read_precision(const char *name, packed_precision *out, bert_
   *out = PRECISION_FLOAT32;
   if (name == NULL) return BERT_OK;
   for (int i = 0; i < PRECISIONS; i++) {
-    if (strcmp(name, precision_names[i]) != 0) continue;
+    if (!word_is(name, precision_names[i])) continue;
     *out = (packed_precision)i;
     return BERT_OK;
   }

@@ -165,12 +165,13 @@ static bert_status read_weights(const attention_options *o, attention_work *w, b
 }
 
 static bert_status read_scale(const json_value *v, size_t width, double *scale, bert_error *error) {
+  const char *word = v != NULL && v->type == JSON_STRING ? v->string : "";
   *scale = 1;
-  if (v == NULL || json_is(v, "sqrt"))
+  if (v == NULL || word_is(word, "sqrt"))
     *scale = 1 / sqrt((double)width);
   else if (v->type == JSON_NUMBER)
     *scale = v->number;
-  else if (!json_is(v, "none"))
+  else if (!word_is(word, "none"))
     return error_set(error, BERT_ARGUMENT,
                      "option \"scale\" must be \"sqrt\", \"none\" or a number that scores are "
                      "multiplied by, not %s%.40s%s",

@@ -3,7 +3,8 @@
 ** CREATE VIRTUAL TABLE t USING bertsql(…).
 **
 ** An argument is an option when a bare word and = begin it, otherwise a column:
-** its name, in quotes if need be, its type if it has one, and UNINDEXED.
+** its name, in quotes if need be, its type if it has one, and UNINDEXED. An option
+** that is NULL, without quotes, is as if left out.
 */
 #include "vtab.h"
 
@@ -144,9 +145,11 @@ static char *list_options(void) {
 }
 
 static int refuse_option(reader *r, const char *name) {
+  const char *hint = precision_hint(name);
   char *all = list_options();
   if (all == NULL) return SQLITE_NOMEM;
-  int rc = refuse(r, "there is no option %s; the options are %s, as in " RIGHT_FORM, name, all);
+  int rc = refuse(r, "there is no option %s%s%s; the options are %s, as in " RIGHT_FORM, name,
+                  hint != NULL ? ": " : "", hint != NULL ? hint : "", all);
   sqlite3_free(all);
   return rc;
 }
@@ -171,9 +174,11 @@ static int set_choice(reader *r, const known_option *o, const char *value) {
     *(int *)((char *)r->d + o->offset) = i;
     return SQLITE_OK;
   }
-  const char *last = o->choices[2] != NULL ? o->choices[2] : "";
-  return refuse(r, "option %s must be %s%s%s%s%s, not %s", o->name, o->choices[0],
-                *last ? ", " : " or ", o->choices[1], *last ? " or " : "", last, value);
+  const char *last = o->choices[2] != NULL ? o->choices[2] : "", *hint = precision_hint(o->name);
+  return refuse(r, "option %s must be %s%s%s%s%s, not %s%s%s", o->name, o->choices[0],
+                *last ? ", " : " or ", o->choices[1], *last ? " or " : "", last, value,
+                hint != NULL ? "; it is how vectors are stored, and " : "",
+                hint != NULL ? hint : "");
 }
 
 /* Takes over `value`. */
@@ -193,7 +198,7 @@ static int set_option(reader *r, const known_option *o, char *value) {
   return rc;
 }
 
-/* The text after =, up to the end of the argument. */
+/* The text after =, up to the end of the argument; NULL for a bare NULL. */
 static int read_value(reader *r, const char *name, const char *at, char **value) {
   size_t size;
   at = skip_blanks(at);
@@ -210,6 +215,7 @@ static int read_value(reader *r, const char *name, const char *at, char **value)
   for (size_t i = 0; i < size; i++)
     if (!is_word(at[i]) && at[i] != '-' && at[i] != '.')
       return refuse(r, "put the value of option %s in quotes: %s='…'", name, name);
+  if (size == 4 && sqlite3_strnicmp(at, "NULL", 4) == 0) return SQLITE_OK;
   *value = copy_text(at, size);
   return *value != NULL ? SQLITE_OK : SQLITE_NOMEM;
 }
@@ -222,7 +228,7 @@ static int read_option(reader *r, const char *name, const char *at, unsigned *se
     if (*seen & 1u << i) return refuse(r, "option %s is given twice", name);
     *seen |= 1u << i;
     int rc = read_value(r, name, at, &value);
-    return rc == SQLITE_OK ? set_option(r, &known_options[i], value) : rc;
+    return rc == SQLITE_OK && value != NULL ? set_option(r, &known_options[i], value) : rc;
   }
   return refuse_option(r, name);
 }

@@ -7,6 +7,7 @@ SELECT bert_embed('a', 'nomodel');
 SELECT bert_embed('a', NULL, 'not json');
 SELECT bert_embed('a', NULL, '[1]');
 SELECT bert_embed('a', NULL, '{"dimensions": 3}');
+SELECT bert_embed('a', NULL, '{"precision": "bf16"}');
 SELECT bert_embed('a', NULL, '{"dims": 0}');
 SELECT bert_embed('a', NULL, '{"dims": 385}');
 SELECT bert_embed('a', NULL, '{"dims": "ten"}');
@@ -60,6 +61,7 @@ SELECT bert_set('colour', 1);
 SELECT bert_set(NULL, 1);
 SELECT bert_set('threads', -1);
 SELECT bert_set('threads', 'many');
+SELECT bert_set('precision', 'bf16');
 SELECT bert_set('progress', 2);
 
 SELECT * FROM bert_tokens;

@@ -23,3 +23,8 @@ SELECT name, is_default FROM bert_models;
 -- A query keeps the model it runs with.
 SELECT count(*) FROM bert_tokens('a b c') AS t WHERE iif(t.pos = 1, bert_unload('all-MiniLM-L6-v2'), 1) IS NOT NULL;
 SELECT count(*) FROM bert_models;
+-- Words that stand for a choice may be in capitals; nothing is left to unload at the end.
+SELECT bert_load('tests/golden/families/bert-mean', 'half', '{"precision": "BF16"}');
+SELECT name, precision FROM bert_models;
+SELECT bert_unload('half');
+SELECT bert_unload('half');

@@ -13,6 +13,8 @@ CREATE VIRTUAL TABLE e USING bertsql(e);
 CREATE VIRTUAL TABLE e USING bertsql(body, model='nobody');
 CREATE VIRTUAL TABLE e USING bertsql(body, dims=1000);
 CREATE VIRTUAL TABLE e USING bertsql(body, dtype=int4);
+CREATE VIRTUAL TABLE e USING bertsql(body, precision=bf16);
+CREATE VIRTUAL TABLE e USING bertsql(body, model='NULL');
 CREATE VIRTUAL TABLE e USING bertsql(body, metric=manhattan);
 CREATE VIRTUAL TABLE e USING bertsql(body, kind='poem');
 CREATE VIRTUAL TABLE e USING bertsql(body, overlap=3);

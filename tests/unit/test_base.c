@@ -429,6 +429,25 @@ static void test_decimal_locale(void **state) {
   setlocale(LC_NUMERIC, "C");
 }
 
+/* ---- words.c ----------------------------------------------------------- */
+
+/* The I of Turkish, and letters that are not of A to Z, are left alone. */
+static void test_word_is(void **state) {
+  (void)state;
+  static const char *const same[][2] = {{"", ""},
+                                        {"bf16", "bf16"},
+                                        {"BF16", "bf16"},
+                                        {"mean_Sqrt_LEN", "mean_sqrt_len"},
+                                        {"IAZ", "iaz"}};
+  static const char *const other[][2] = {
+      {"", "a"},  {"a", ""},  {"bf1", "bf16"},          {"bf160", "bf16"},
+      {"@", "`"}, {"[", "{"}, {"\xc3\x84", "\xc3\xa4"}, {"int-8", "int8"}};
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    assert_true(word_is(same[i][0], same[i][1]));
+  for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+    assert_false(word_is(other[i][0], other[i][1]));
+}
+
 /* ---- team.c ------------------------------------------------------------ */
 
 static void test_team_share(void **state) {
@@ -748,6 +767,7 @@ int main(void) {
       cmocka_unit_test(test_decimal_random),
       cmocka_unit_test(test_decimal_halfway),
       cmocka_unit_test(test_decimal_locale),
+      cmocka_unit_test(test_word_is),
       cmocka_unit_test(test_team_share),
       cmocka_unit_test(test_team_sizes),
       cmocka_unit_test(test_team_sleeps_and_wakes),

@@ -58,7 +58,7 @@ static void the_data_says_what_it_is(void **state) {
       "[\"[SEP]\",-1,3]]|6|12|NULL|NULL");
   assert_answer(*state,
                 DATA("attn_html('a', "
-                     "'{\"bits\":16,\"view\":\"rollout\",\"theme\":\"dark\",\"layer\":3,"
+                     "'{\"bits\":16,\"view\":\"Rollout\",\"theme\":\"DARK\",\"layer\":3,"
                      "\"head\":2,\"special\":false,\"title\":\"</"
                      "title>\",\"compare_text\":\"b\"}')") "SELECT data ->> 'bits', data -> "
                                                            "'initial', data ->> 'title', "

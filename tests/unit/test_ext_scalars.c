@@ -14,6 +14,7 @@
 #include "sqldb.h"
 
 #define MODEL "models/all-MiniLM-L6-v2"
+#define TINY "tests/golden/families/bert-mean"
 
 static sqlite3 *db;
 
@@ -101,7 +102,11 @@ static void loading_refuses(void **state) {
   assert_error(db, "SELECT bert_load('" MODEL "', NULL, '{\"precision\": \"int3\"}')", "int3");
   assert_error(db, "SELECT bert_load('" MODEL "', NULL, '{\"copies\": 1}')",
                "unknown option \"copies\"; the options are precision, copy");
-  assert_error(db, "SELECT bert_unload('nobody')", "no model \"nobody\" is loaded");
+  assert_error(db, "SELECT bert_load('" MODEL "', NULL, '{\"dtype\": \"bf16\"}')",
+               "unknown option \"dtype\"; the options are precision, copy");
+  assert_error(db, "SELECT bert_unload('nobody')",
+               "bert_unload: no model \"nobody\" is loaded, nor any other; there is nothing to "
+               "unload");
   assert_error(db, "SELECT bert_unload(NULL)", "the name is NULL");
   assert_answer(db, "SELECT count(*) FROM bert_models", "0");
 }
@@ -236,6 +241,32 @@ static void options_are_strict(void **state) {
   assert_error(db, "SELECT bert_load('tests/golden/families/bert-mean', '{\"copy\": true}')",
                "bert_load(source, NULL, ");
   assert_answer(db, "SELECT length(bert_embed('x', NULL, '{\"dims\": 64.0}'))", "256");
+}
+
+/* null is the default for every key of every kind; a choice may be in capitals. Names
+** and keys are what they are. */
+static void options_follow_one_rule(void **state) {
+  (void)state;
+  assert_answer(db,
+                "SELECT bert_embed('x', NULL, '{\"prompt\": null, \"kind\": null, \"dims\": null, "
+                "\"normalize\": null, \"pooling\": null, \"truncate\": null, "
+                "\"max_tokens\": null, \"model\": null}') = bert_embed('x')",
+                "1");
+  assert_answer(db,
+                "SELECT bert_load('" TINY "', 'nulls', '{\"precision\": null, \"copy\": null}'), "
+                "bert_load('" TINY "', 'nulls', NULL), bert_load('" TINY "', 'half', "
+                "'{\"precision\": \"BF16\"}'), bert_load('" TINY "', 'quarter', "
+                "'{\"precision\": \"Int8\"}'); SELECT name, precision FROM bert_models WHERE "
+                "name IN ('nulls', 'half', 'quarter')",
+                "nulls|nulls|half|quarter\nnulls|float32\nhalf|bf16\nquarter|int8");
+  assert_runs(db, "SELECT bert_unload('nulls'), bert_unload('half'), bert_unload('quarter')");
+  assert_answer(db,
+                "SELECT bert_embed('x', NULL, '{\"pooling\": \"CLS\", \"truncate\": \"End\"}') = "
+                "bert_embed('x', NULL, '{\"pooling\": \"cls\"}')",
+                "1");
+  assert_error(db, "SELECT bert_embed('x', NULL, '{\"Dims\": 3}')", "unknown option \"Dims\"");
+  assert_error(db, "SELECT bert_embed('x', NULL, '{\"kind\": \"Query\"}')", "Query");
+  assert_error(db, "SELECT bert_embed('x', NULL, '{\"pooling\": \"cl\"}')", "one of cls, mean");
 }
 
 static void long_texts_are_cut_or_refused(void **state) {
@@ -382,7 +413,7 @@ static void settings_are_kept(void **state) {
   assert_answer(db, "SELECT e = bert_embed('the same on any threads') FROM one", "1");
   assert_answer(db, "SELECT bert_set('threads', NULL)", "0");
   assert_runs(db, "CREATE TEMP TABLE before AS SELECT bert_info() ->> 'kernels' AS kernels");
-  assert_answer(db, "SELECT bert_set('kernels', 'scalar')", "scalar");
+  assert_answer(db, "SELECT bert_set('kernels', 'Scalar')", "scalar");
   assert_answer(db, "SELECT json_extract(bert_info(), '$.kernels')", "scalar");
   assert_answer(db, "SELECT bert_l2(e, bert_embed('the same on any threads')) < 1e-5 FROM one",
                 "1");
@@ -402,6 +433,23 @@ static void settings_are_checked(void **state) {
   assert_error(db, "SELECT bert_set('speed', 9)",
                "unknown key \"speed\"; the keys are threads, progress, search_cache, kernels");
   assert_error(db, "SELECT bert_set(NULL, 9)", "the key is missing; the keys are threads");
+}
+
+/* Where precision is not an option, it says where it is one. */
+static void precision_belongs_to_bert_load(void **state) {
+  (void)state;
+#define BELONGS                                                                                    \
+  ": the precision that a model computes in is an option of bert_load, as in SELECT "              \
+  "bert_load('models/all-MiniLM-L6-v2', 'fast', '{\"precision\": \"bf16\"}'); the "
+  assert_error(db, "SELECT bert_embed('x', NULL, '{\"precision\": \"bf16\"}')",
+               "bert_embed: unknown option \"precision\"" BELONGS "options are prompt, kind");
+  assert_error(db, "SELECT * FROM bert_embed_rows('SELECT 1, 2', '{\"dtype\": \"int8\"}')",
+               "unknown option \"dtype\"" BELONGS "options are ");
+  assert_error(db, "SELECT * FROM bert_tokens('x', '{\"Precision\": null}')",
+               "unknown option \"Precision\"" BELONGS "options are model");
+  assert_error(db, "SELECT bert_set('precision', 'bf16')",
+               "bert_set: unknown key \"precision\"" BELONGS "keys are threads");
+  assert_error(db, "SELECT bert_set('dtype', 'bf16')", "unknown key \"dtype\"" BELONGS "keys are");
 }
 
 /* ---- Inside a schema ------------------------------------------------------ */
@@ -468,6 +516,8 @@ int main(void) {
                                      EACH(embeddings_are_vectors),
                                      EACH(options_change_embeddings),
                                      EACH(options_are_strict),
+                                     EACH(options_follow_one_rule),
+                                     EACH(precision_belongs_to_bert_load),
                                      EACH(long_texts_are_cut_or_refused),
                                      EACH(similarity_is_the_cosine),
                                      EACH(caches_do_not_mix_rows),

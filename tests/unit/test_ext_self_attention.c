@@ -24,7 +24,7 @@
   "'w_q', json('[[0.2961,0.5166],[0.2517,0.6886],[0.0740,0.8665]]'),"                              \
   "'w_k', json('[[0.1366,0.1025],[0.1841,0.7264],[0.3153,0.6871]]'),"                              \
   "'w_v', json('[[0.0756,0.1966],[0.3164,0.4017],[0.1186,0.8274]]')"
-#define PLAIN "self_attention(" X ", '{\"scale\":\"none\"}')"
+#define PLAIN "self_attention(" X ", '{\"scale\":\"None\"}')"
 #define PROJECTED "self_attention(" X ", json_object(" MATRICES "))"
 #define PROJECTED_WITH(more) "self_attention(" X ", json_object(" MATRICES "," more "))"
 
@@ -117,7 +117,7 @@ static void temperature_and_scale(void **state) {
         1 / 6., 1 / 6.);
   assert_answer(db,
                 "SELECT " PROJECTED
-                " = " PROJECTED_WITH("'scale', 'sqrt'") ", " PROJECTED " = " PROJECTED_WITH(
+                " = " PROJECTED_WITH("'scale', 'SQRT'") ", " PROJECTED " = " PROJECTED_WITH(
                     "'scale', NULL, 'mask', NULL, 'causal', json('false')"),
                 "1|1");
 }

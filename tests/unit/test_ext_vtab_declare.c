@@ -124,6 +124,19 @@ static void columns_have_the_types_they_were_given(void **state) {
   assert_answer(*state, "SELECT rowid FROM u WHERE body = 'TIME FLIES'", "1");
 }
 
+/* As NULL for an argument, NULL without quotes is the default. */
+static void null_is_the_default(void **state) {
+  assert_runs(*state, "CREATE VIRTUAL TABLE t USING bertsql(body, model=NULL, kind=null, "
+                      "prompt = NULL , dims=NULL, max_tokens=NULL, dtype=NULL, metric=Null, "
+                      "chunk_tokens=NULL, overlap=NULL, all_chunks=NULL, triggers=NULL, auto=NULL, "
+                      "content=NULL, content_rowid=NULL);"
+                      "INSERT INTO t(body) VALUES('time flies')");
+  assert_answer(*state,
+                "SELECT distance < 1e-6, embedding = bert_embed('time flies'), model FROM t, "
+                "bert_status WHERE t MATCH 'time flies'",
+                "1|1|tiny");
+}
+
 /* Hidden columns stand behind the declared ones, in one order. */
 static void hidden_columns_are_those_of_the_contract(void **state) {
   assert_runs(*state, "CREATE VIRTUAL TABLE t USING bertsql(body, model='tiny')");
@@ -242,7 +255,16 @@ static void options_are_refused(void **state) {
       {"body, dims=99999999999999999999", "option dims must be an integer"},
       {"body, dims=", "option dims must be an integer"},
       {"body, dims=33", "32"},
-      {"body, dtype=float16", "option dtype must be float32 or int8, not float16"},
+      {"body, dtype=float16",
+       "option dtype must be float32 or int8, not float16; it is how vectors are stored, and the "
+       "precision that a model computes in is an option of bert_load, as in SELECT bert_load("},
+      {"body, precision='bf16'",
+       "t: there is no option precision: the precision that a model computes in is an option of "
+       "bert_load, as in SELECT bert_load('models/all-MiniLM-L6-v2', 'fast', '{\"precision\": "
+       "\"bf16\"}'); the options are content, "},
+      {"body, model=NULL, model=tiny", "option model is given twice"},
+      {"body, model='NULL'", "no model \"NULL\" is loaded; the names are tiny"},
+      {"body, model=NULLs", "no model \"NULLs\" is loaded"},
       {"body, metric=cos", "option metric must be cosine, l2 or dot, not cos"},
       {"body, metric=''", "option metric must be"},
       {"body, max_tokens=0", "option max_tokens must be an integer of at least 1"},
@@ -393,6 +415,7 @@ int main(void) {
       WITH_MEMORY(every_form_is_read),
       WITH_MEMORY(every_form_with_content_is_read),
       WITH_MEMORY(columns_have_the_types_they_were_given),
+      WITH_MEMORY(null_is_the_default),
       WITH_MEMORY(hidden_columns_are_those_of_the_contract),
       WITH_MEMORY(odd_names_work),
       WITH_MEMORY(odd_names_of_content_work),

@@ -47,6 +47,7 @@ static void names_choose_sets(void **state) {
   assert_string_equal(kernels_all()[count - 1]->name, "scalar");
   assert_true(kernels_all()[count - 1]->supported());
   assert_null(kernels_find("no such set"));
+  assert_ptr_equal(kernels_find("Scalar"), kernels_find("scalar"));
   const kernels *before = kernels_current();
   assert_int_equal(kernels_choose("no such set"), 0);
   assert_ptr_equal(kernels_current(), before);
@@ -69,6 +70,7 @@ static int first_choice_is(const char *value, const char *want) {
 /* Runs before anything else has chosen. */
 static void environment_chooses(void **state) {
   assert_true(first_choice_is("scalar", "scalar"));
+  assert_true(first_choice_is("SCALAR", "scalar"));
   assert_true(first_choice_is("no such set", kernels_find(NULL)->name));
   assert_true(first_choice_is("", kernels_find(NULL)->name));
 }

@@ -262,7 +262,7 @@ static void normalize_switches_both_ways(void **state) {
 /* Each pooling against its formula on the hidden states. */
 static void poolings_follow_their_formulas(void **state) {
   (void)state;
-  static const char *const kinds[] = {"cls", "mean", "max", "mean_sqrt_len", "pooler"};
+  static const char *const kinds[] = {"cls", "Mean", "max", "mean_SQRT_len", "pooler"};
   tiny t = open_tiny(TINY);
   bert_error error = {BERT_OK, ""};
   bert_tokens *tokens;

@@ -242,7 +242,7 @@ static void odd_sizes_run_in_every_precision(void **state) {
 static void precisions_are_models_of_their_own(void **state) {
   (void)state;
   bert_model *plain = open_model_in(TINY, "float32"), *bf16 = open_model_in(TINY, "bf16");
-  bert_model *int8 = open_model_in(TINY, "int8"), *again = open_model_in(TINY, "bf16");
+  bert_model *int8 = open_model_in(TINY, "int8"), *again = open_model_in(TINY, "BF16");
   unsigned char prints[3][16];
   bert_error error = {BERT_OK, ""};
   assert_ptr_equal(again, bf16);
