@@ -124,8 +124,10 @@ static void append_member(sqlite3_str *out, const char *key, const char *text) {
 static void append_models(sqlite3_str *out, connection *c) {
   sqlite3_str_appendall(out, ",\"models\":[");
   for (const loaded_model *m = registry_first(c); m != NULL; m = m->next) {
-    if (m != registry_first(c)) sqlite3_str_appendchar(out, 1, ',');
+    const char *precision = bert_describe(m->model)->precision;
+    sqlite3_str_appendall(out, m != registry_first(c) ? ",{\"name\":" : "{\"name\":");
     json_append_text(out, m->name, strlen(m->name));
+    sqlite3_str_appendf(out, ",\"precision\":\"%s\"}", precision);
   }
   sqlite3_str_appendchar(out, 1, ']');
 }

@@ -78,6 +78,17 @@ static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out
   return rc;
 }
 
+int model_recorded_precision(vtab *v, char **precision) {
+  char *name = NULL;
+  int rc = config_get_text(v, "precision", precision);
+  if (rc != SQLITE_OK || *precision != NULL) return rc;
+  rc = config_get_text(v, "model", &name);
+  if (rc == SQLITE_OK && name != NULL) *precision = sqlite3_mprintf("float32");
+  if (rc == SQLITE_OK && name != NULL && *precision == NULL) rc = SQLITE_NOMEM;
+  sqlite3_free(name);
+  return rc;
+}
+
 /* What the table's record says of the model that made its vectors. A table of an
 ** older version says no precision; it is float32. */
 typedef struct recorded_model {

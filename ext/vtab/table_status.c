@@ -16,11 +16,12 @@ enum {
   STATUS_FAILED,
   STATUS_LAST_ERROR,
   STATUS_MODEL,
+  STATUS_PRECISION,
   STATUS_SCHEMA
 };
 
 typedef struct status_row {
-  char *schema, *name, *model, *last_error;
+  char *schema, *name, *model, *precision, *last_error;
   sqlite3_int64 rows, failed, pending;
   int known; /* 0: only the error is */
 } status_row;
@@ -38,6 +39,7 @@ static void status_clear(void *cursor) {
     sqlite3_free(k->rows[i].schema);
     sqlite3_free(k->rows[i].name);
     sqlite3_free(k->rows[i].model);
+    sqlite3_free(k->rows[i].precision);
     sqlite3_free(k->rows[i].last_error);
   }
   sqlite3_free(k->rows);
@@ -73,6 +75,7 @@ static int examine(vtab *v, status_row *r, int count_pending) {
   int rc = config_check(v);
   if (rc == SQLITE_OK) rc = source_check(v);
   if (rc == SQLITE_OK) rc = config_get_text(v, "model", &r->model);
+  if (rc == SQLITE_OK) rc = model_recorded_precision(v, &r->precision);
   if (rc == SQLITE_OK) rc = count_rows(v, r);
   if (rc == SQLITE_OK && count_pending) rc = refresh_pending(v, &r->pending);
   r->known = rc == SQLITE_OK;
@@ -193,6 +196,7 @@ static bert_status status_column(void *cursor, sqlite3_context *context, int col
   case STATUS_NAME: text = r->name; break;
   case STATUS_LAST_ERROR: text = r->last_error; break;
   case STATUS_MODEL: text = r->model; break;
+  case STATUS_PRECISION: text = r->precision; break;
   case STATUS_SCHEMA: text = r->schema; break;
   case STATUS_ROWS:
     if (r->known) sqlite3_result_int64(context, r->rows);
@@ -212,7 +216,7 @@ static bert_status status_column(void *cursor, sqlite3_context *context, int col
 const table_function table_status = {
     .name = "bert_status",
     .columns = "name TEXT, \"rows\" INTEGER, pending INTEGER, failed INTEGER, last_error TEXT, "
-               "model TEXT",
+               "model TEXT, precision TEXT",
     .hidden = "schema TEXT",
     .flags = SQLITE_VTAB_INNOCUOUS,
     .pushable = 1u << STATUS_NAME,

@@ -232,8 +232,8 @@ int shadow_check_triggers(vtab *v, int *whole);
 
 /* At creation: writes format and hash. */
 int config_begin(vtab *v);
-/* Keys: format, hash, dim, fingerprint, model, source, swept (the row that a
-** refresh in slices came to), complete (1: the queue says all there is to do). */
+/* Keys: format, hash, dim, fingerprint, model, source, precision, swept (the row that
+** a refresh in slices came to), complete (1: the queue says all there is to do). */
 int config_get_int(vtab *v, const char *key, sqlite3_int64 *value, int *found);
 int config_get_text(vtab *v, const char *key, char **value); /* NULL when absent; sqlite3_free */
 int config_set_int(vtab *v, const char *key, sqlite3_int64 value);
@@ -255,6 +255,9 @@ int config_check(vtab *v);
 ** table was made with and how to load it, or both models when another one answers
 ** to the name. */
 int model_find(vtab *v, int query, bert_embed_options *how);
+/* The precision that config names, from sqlite3_malloc64: float32 in a table of an older
+** version, which names none; NULL where not even a model is named. */
+int model_recorded_precision(vtab *v, char **precision);
 /* At creation and rebuild: takes the model there is and records it; sets v->dim. */
 int model_record(vtab *v);
 

@@ -69,7 +69,13 @@ static void info_is_json(void **state) {
       "json_type(i, '$.compiler'), subtype_of(bert_info()) FROM (SELECT bert_info() AS i)",
       "1|1|[]|1|text|text|74");
   assert_runs(db, "SELECT bert_load('" MODEL "', 'a\"\\' || char(1))");
-  assert_answer(db, "SELECT json_extract(bert_info(), '$.models[0]') = 'a\"\\' || char(1)", "1");
+  assert_answer(db, "SELECT json_extract(bert_info(), '$.models[0].name') = 'a\"\\' || char(1)",
+                "1");
+  assert_runs(db, "SELECT bert_load('" TINY "', 'half', '{\"precision\": \"bf16\"}')");
+  assert_answer(db,
+                "SELECT json_array_length(m), m ->> '$[0].precision', m -> 1 FROM "
+                "(SELECT bert_info() -> 'models' AS m)",
+                "2|float32|{\"name\":\"half\",\"precision\":\"bf16\"}");
 }
 
 /* ---- Models -------------------------------------------------------------- */

@@ -246,8 +246,8 @@ static void assert_only_reads(sqlite3 *db, const char *part) {
   assert_answer(db, "SELECT rowid, body FROM docs_emb",
                 "1|time flies like an arrow\n2|fruit flies "
                 "like a banana\n3|NULL\n4|a red apple");
-  assert_answer(db, "SELECT name, rows, pending, failed, last_error, model FROM bert_status",
-                "docs_emb|3|0|0|NULL|tiny\nnotes|2|0|0|NULL|tiny");
+  assert_answer(db, "SELECT * FROM bert_status",
+                "docs_emb|3|0|0|NULL|tiny|float32\nnotes|2|0|0|NULL|tiny|float32");
   assert_error(db, "INSERT INTO notes(notes) VALUES('integrity-check')", part);
   assert_error(db, "INSERT INTO notes(body) VALUES('x')", part);
   assert_error(db, "DELETE FROM notes", part);
