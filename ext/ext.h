@@ -87,6 +87,8 @@ const char *interrupt_method(void);
 typedef struct loaded_model {
   char *name;
   char *source; /* as it was given to bert_load */
+  char *place;  /* where to open it from any working directory: the absolute path of a
+                   directory, a hub id as it is */
   bert_model *model;
   bert_encoder *encoder;
   int is_default;
@@ -100,14 +102,21 @@ typedef struct loaded_model {
 ** the three ways to one. The default model answers to its own name too, before
 ** anything is loaded. */
 bert_status registry_find(connection *c, const char *name, loaded_model **out, bert_error *error);
+/* The same; *opened is 1 when the default model was opened for it, which registry_close
+** takes back for whoever finds that it is not the model that was looked for. */
+bert_status registry_try(connection *c, const char *name, loaded_model **out, int *opened,
+                         bert_error *error);
+void registry_close(connection *c, loaded_model *m);
+/* The same among the models that are loaded, or NULL: nothing is opened. Names are unique,
+** so a model that is not the one of its name was unloaded. */
+loaded_model *registry_loaded(connection *c, const char *name);
 bert_status registry_load(connection *c, const char *source, const char *name,
                           const bert_open_options *open, loaded_model **out, bert_error *error);
 bert_status registry_unload(connection *c, const char *name, bert_error *error);
-loaded_model *registry_first(connection *c);            /* in the order of loading */
-int registry_has(connection *c, const loaded_model *m); /* 0: it was unloaded */
-void registry_set_threads(connection *c, int threads);  /* of every encoder */
-void registry_clear(connection *c);                     /* when the connection closes */
-loaded_model **connection_models(connection *c);        /* bertsql.c keeps the list */
+loaded_model *registry_first(connection *c);           /* in the order of loading */
+void registry_set_threads(connection *c, int threads); /* of every encoder */
+void registry_clear(connection *c);                    /* when the connection closes */
+loaded_model **connection_models(connection *c);       /* bertsql.c keeps the list */
 void loaded_model_hold(loaded_model *m);
 void loaded_model_drop(loaded_model *m); /* NULL is allowed */
 

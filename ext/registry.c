@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- One loaded model -------------------------------------------------- */
@@ -24,7 +25,16 @@ void loaded_model_drop(loaded_model *m) {
   bert_close(m->model);
   sqlite3_free(m->name);
   sqlite3_free(m->source);
+  sqlite3_free(m->place);
   sqlite3_free(m);
+}
+
+/* A source that is no directory is a hub id. The model says which directory it is
+** from, also when the working directory has changed since. */
+static char *place_of(const char *source, const bert_model *model) {
+  struct stat s;
+  int directory = stat(source, &s) == 0 && S_ISDIR(s.st_mode);
+  return sqlite3_mprintf("%s", directory ? bert_describe(model)->source : source);
 }
 
 /* Takes over `model`, also when it fails. */
@@ -39,7 +49,8 @@ static loaded_model *make_loaded(const char *name, const char *source, bert_mode
   m->model = model;
   m->name = sqlite3_mprintf("%s", name);
   m->source = sqlite3_mprintf("%s", source);
-  if (m->name != NULL && m->source != NULL) return m;
+  m->place = place_of(source, model);
+  if (m->name != NULL && m->source != NULL && m->place != NULL) return m;
   loaded_model_drop(m);
   return NULL;
 }
@@ -58,9 +69,9 @@ loaded_model *registry_first(connection *c) {
   return *connection_models(c);
 }
 
-static loaded_model *find_name(connection *c, const char *name) {
+loaded_model *registry_loaded(connection *c, const char *name) {
   loaded_model *m = registry_first(c);
-  while (m != NULL && strcmp(m->name, name) != 0) m = m->next;
+  while (m != NULL && name != NULL && strcmp(m->name, name) != 0) m = m->next;
   return m;
 }
 
@@ -170,7 +181,7 @@ static bert_status load_named(connection *c, const char *source, const char *nam
   bert_model *model = NULL;
   bert_status status = bert_open(source, open, &model, error);
   if (status != BERT_OK) return status;
-  loaded_model *m = find_name(c, name);
+  loaded_model *m = registry_loaded(c, name);
   if (m != NULL) {
     status = same_again(m, model, error);
     bert_close(model);
@@ -203,17 +214,21 @@ bert_status registry_load(connection *c, const char *source, const char *name,
   return status;
 }
 
-bert_status registry_unload(connection *c, const char *name, bert_error *error) {
+void registry_close(connection *c, loaded_model *m) {
   loaded_model **link = connection_models(c);
-  while (*link != NULL && strcmp((*link)->name, name) != 0) link = &(*link)->next;
-  loaded_model *m = *link;
-  if (m == NULL) return unknown_name(c, name, 1, error);
+  while (*link != m) link = &(*link)->next;
   *link = m->next;
   m->next = NULL;
   m->is_default = 0;
   connection_forget_pass(c);
   loaded_model_drop(m);
   if (registry_first(c) != NULL) registry_first(c)->is_default = 1;
+}
+
+bert_status registry_unload(connection *c, const char *name, bert_error *error) {
+  loaded_model *m = registry_loaded(c, name);
+  if (m == NULL) return unknown_name(c, name, 1, error);
+  registry_close(c, m);
   return BERT_OK;
 }
 
@@ -308,21 +323,23 @@ static bert_status open_default(connection *c, const char *name, loaded_model **
   return status;
 }
 
-bert_status registry_find(connection *c, const char *name, loaded_model **out, bert_error *error) {
-  loaded_model *m = name != NULL ? find_name(c, name) : registry_first(c);
+bert_status registry_try(connection *c, const char *name, loaded_model **out, int *opened,
+                         bert_error *error) {
+  loaded_model *m = registry_loaded(c, name);
+  *opened = 0;
   if (m == NULL) {
     bert_status status = open_default(c, name, &m, error);
     if (status != BERT_OK) return status;
+    *opened = m != NULL;
   }
   if (m == NULL) return unknown_name(c, name, 0, error);
   *out = m;
   return BERT_OK;
 }
 
-int registry_has(connection *c, const loaded_model *m) {
-  const loaded_model *at = registry_first(c);
-  while (at != NULL && at != m) at = at->next;
-  return at != NULL;
+bert_status registry_find(connection *c, const char *name, loaded_model **out, bert_error *error) {
+  int opened;
+  return registry_try(c, name, out, &opened, error);
 }
 
 /* ---- For one statement -------------------------------------------------- */

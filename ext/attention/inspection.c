@@ -104,7 +104,7 @@ static bert_status find_pass(connection *c, loaded_model *model, bert_text text,
     status = make_kept(model, text, text_b, o->max_tokens, &found, error);
     if (status != BERT_OK) return status;
     *out = found;
-    if (!registry_has(c, model)) return BERT_OK;
+    if (registry_loaded(c, model->name) != model) return BERT_OK;
     connection_forget_pass(c);
     *kept = found;
   }

@@ -53,29 +53,40 @@ static int compare(vtab *v, const loaded_model *m, const char *recorded, int *sa
   return rc;
 }
 
-/* The model of that name, or the default one for NULL; NULL and `why` when there is
-** none. */
-static int find_named(vtab *v, const char *name, loaded_model **out, bert_error *why) {
+/* The model of that name, or the default one for NULL, which *opened says was opened for
+** this; NULL and `why` when there is none. */
+static int find_named(vtab *v, const char *name, loaded_model **out, int *opened, bert_error *why) {
   *out = NULL;
-  bert_status status = registry_find(v->connection, name, out, why);
+  bert_status status = registry_try(v->connection, name, out, opened, why);
   if (status == BERT_OK) return SQLITE_OK;
   *out = NULL;
   return status == BERT_NOMEM || status == BERT_INTERRUPTED ? vtab_fail_bert(v, why) : SQLITE_OK;
 }
 
-/* Any model of the connection that is the right one, whatever its name; NULL. The
-** default model, which opens when it is first asked for, is one of them. */
-static int find_by_fingerprint(vtab *v, const char *recorded, loaded_model **out) {
-  bert_error why = {BERT_OK, ""};
-  loaded_model *m;
-  int same = 0;
-  int rc = find_named(v, NULL, &m, &why);
-  m = registry_first(v->connection);
-  for (*out = NULL; rc == SQLITE_OK && m != NULL && *out == NULL; m = m->next) {
-    rc = compare(v, m, recorded, &same);
+/* The right one of the models that are loaded, whatever its name; NULL. `named`, which
+** answers to the table's, is asked first. */
+static int find_loaded(vtab *v, loaded_model *named, const char *recorded, loaded_model **out) {
+  int rc = SQLITE_OK, same = 0;
+  *out = NULL;
+  if (named != NULL) rc = compare(v, named, recorded, &same);
+  if (same) *out = named;
+  for (loaded_model *m = registry_first(v->connection); m != NULL && *out == NULL; m = m->next) {
+    if (rc == SQLITE_OK) rc = compare(v, m, recorded, &same);
+    if (rc != SQLITE_OK) break;
     if (same) *out = m;
   }
   return rc;
+}
+
+/* What the table's record says of the model that made its vectors. */
+typedef struct recorded_model {
+  char *name, *source, *precision; /* NULL: it does not say */
+} recorded_model;
+
+static void recorded_clear(recorded_model *r) {
+  sqlite3_free(r->name);
+  sqlite3_free(r->source);
+  sqlite3_free(r->precision);
 }
 
 int model_recorded_precision(vtab *v, char **precision) {
@@ -89,58 +100,109 @@ int model_recorded_precision(vtab *v, char **precision) {
   return rc;
 }
 
-/* What the table's record says of the model that made its vectors. A table of an
-** older version says no precision; it is float32. */
-typedef struct recorded_model {
-  char *name, *source, *precision;
-} recorded_model;
-
 static int read_recorded(vtab *v, recorded_model *r) {
   int rc = config_get_text(v, "model", &r->name);
   if (rc == SQLITE_OK) rc = config_get_text(v, "source", &r->source);
-  if (rc == SQLITE_OK) rc = config_get_text(v, "precision", &r->precision);
+  return rc == SQLITE_OK ? model_recorded_precision(v, &r->precision) : rc;
+}
+
+static int is_plain(const char *precision) {
+  return precision == NULL || strcmp(precision, "float32") == 0;
+}
+
+/* Opens the default model, if that has the table's name or nothing is loaded, and closes
+** it again when it is not the right one: a search that fails leaves the connection
+** as it was. It opens in float32, so that a table of another precision need not try. */
+static int try_default(vtab *v, const char *recorded, loaded_model **out, bert_error *why) {
+  bert_error ignored = {BERT_OK, ""};
+  loaded_model *m;
+  int opened = 0, same = 0;
+  int rc = find_named(v, v->declared.model, &m, &opened, why);
+  if (rc == SQLITE_OK && m == NULL && registry_first(v->connection) == NULL)
+    rc = find_named(v, NULL, &m, &opened, &ignored);
+  if (rc == SQLITE_OK && m != NULL) rc = compare(v, m, recorded, &same);
+  if (same) *out = m;
+  if (same || m == NULL) return rc;
+  error_set(why, BERT_ARGUMENT, "the default model, %s in float32, gives other vectors", m->place);
+  if (opened) registry_close(v->connection, m);
   return rc;
 }
 
-static int refuse_missing(vtab *v, const char *name, const char *source, const char *precision,
-                          const bert_error *why) {
-  int plain = strcmp(precision, "float32") == 0;
-  return vtab_fail(v, SQLITE_ERROR,
-                   "it was made with the model %s from %s, which is not loaded here: SELECT "
-                   "bert_load('%q', '%q'%s%s%s). (%s)",
-                   name, source, source, name, plain ? "" : ", '{\"precision\": \"",
-                   plain ? "" : precision, plain ? "" : "\"}'", why->text);
+/* ---- What to do without it ----------------------------------------------- */
+
+/* A name for the model that no other has on this connection. */
+static char *free_name(vtab *v, const recorded_model *r) {
+  char *name = sqlite3_mprintf("%s", r->name);
+  for (int i = 1; name != NULL && registry_loaded(v->connection, name) != NULL; i++) {
+    sqlite3_free(name);
+    name = i == 1 ? sqlite3_mprintf("%s-%s", r->name, r->precision)
+                  : sqlite3_mprintf("%s-%s-%d", r->name, r->precision, i);
+  }
+  return name;
 }
 
-/* Why the table cannot embed now; `other` is the model that answered, or NULL. */
+/* The statement that loads the model, to be run as it stands; NULL without memory. */
+static char *load_statement(vtab *v, const recorded_model *r) {
+  char *sql = NULL, *name = free_name(v, r);
+  if (name != NULL && is_plain(r->precision))
+    sql = sqlite3_mprintf("SELECT bert_load(%Q, %Q)", r->source, name);
+  else if (name != NULL)
+    sql = sqlite3_mprintf("SELECT bert_load(%Q, %Q, '{\"precision\": \"%q\"}')", r->source, name,
+                          r->precision);
+  sqlite3_free(name);
+  return sql;
+}
+
+/* The table's record lacks what it is to say. */
+static int refuse_record(vtab *v) {
+  return vtab_fail(v, SQLITE_CORRUPT_VTAB,
+                   "its table %s_config does not say which model made its vectors; make them anew: "
+                   "INSERT INTO %s(%s) VALUES('rebuild')",
+                   v->name, v->name, v->name);
+}
+
+/* `other` is the model that answered in its place, or NULL. */
+static int refuse(vtab *v, const recorded_model *r, const char *load, const loaded_model *other,
+                  const bert_error *why) {
+  if (other == NULL)
+    return vtab_fail(v, SQLITE_ERROR,
+                     "it was made with the model %s from %s in %s, which is not loaded here: %s. "
+                     "(%s)",
+                     r->name, r->source, r->precision, load, why->text);
+  return vtab_fail(v, SQLITE_ERROR,
+                   "it was made with the model %s from %s in %s, and %s from %s in %s gives other "
+                   "vectors; load the first one: %s, or make all vectors anew with the second: "
+                   "INSERT INTO %s(%s) VALUES('rebuild')",
+                   r->name, r->source, r->precision, other->name, other->place,
+                   bert_describe(other->model)->precision, load, v->name, v->name);
+}
+
+/* Why the table cannot embed now. */
 static int refuse_model(vtab *v, const loaded_model *other, const bert_error *why) {
   recorded_model r = {NULL, NULL, NULL};
   int rc = read_recorded(v, &r);
-  const char *name = r.name != NULL ? r.name : "?", *source = r.source != NULL ? r.source : "?";
-  const char *precision = r.precision != NULL ? r.precision : "float32";
-  if (rc == SQLITE_OK && other == NULL)
-    rc = refuse_missing(v, name, source, precision, why);
-  else if (rc == SQLITE_OK)
-    rc = vtab_fail(v, SQLITE_ERROR,
-                   "it was made with the model %s from %s in %s, and %s from %s in %s gives other "
-                   "vectors; load the first one, or make all vectors anew with the second: INSERT "
-                   "INTO %s(%s) VALUES('rebuild')",
-                   name, source, precision, other->name, other->source,
-                   bert_describe(other->model)->precision, v->name, v->name);
-  sqlite3_free(r.name);
-  sqlite3_free(r.source);
-  sqlite3_free(r.precision);
+  if (rc == SQLITE_OK && (r.name == NULL || r.source == NULL))
+    rc = refuse_record(v);
+  else if (rc == SQLITE_OK) {
+    char *load = load_statement(v, &r);
+    rc = load != NULL ? refuse(v, &r, load, other, why) : SQLITE_NOMEM;
+    sqlite3_free(load);
+  }
+  recorded_clear(&r);
   return rc;
 }
 
 static int find_recorded(vtab *v, const char *recorded, loaded_model **out) {
-  loaded_model *named;
+  loaded_model *named = registry_loaded(v->connection, v->declared.model);
   bert_error why = {BERT_OK, ""};
-  int same = 0;
-  int rc = find_named(v, v->declared.model, &named, &why);
-  if (rc == SQLITE_OK && named != NULL) rc = compare(v, named, recorded, &same);
-  *out = same ? named : NULL;
-  if (rc == SQLITE_OK && *out == NULL) rc = find_by_fingerprint(v, recorded, out);
+  char *precision = NULL;
+  int rc = find_loaded(v, named, recorded, out);
+  if (rc != SQLITE_OK || *out != NULL) return rc;
+  rc = model_recorded_precision(v, &precision);
+  error_set(&why, BERT_ARGUMENT, "the default model opens in float32");
+  if (rc == SQLITE_OK && named == NULL && is_plain(precision))
+    rc = try_default(v, recorded, out, &why);
+  sqlite3_free(precision);
   return rc == SQLITE_OK && *out == NULL ? refuse_model(v, named, &why) : rc;
 }
 
@@ -149,11 +211,7 @@ int model_find(vtab *v, int query, bert_embed_options *how) {
   v->model = NULL;
   table_options_for(v, query, how);
   int rc = config_get_text(v, "fingerprint", &recorded);
-  if (rc == SQLITE_OK && recorded == NULL)
-    rc = vtab_fail(v, SQLITE_CORRUPT_VTAB,
-                   "its table %s_config does not say which model made its vectors; make them anew: "
-                   "INSERT INTO %s(%s) VALUES('rebuild')",
-                   v->name, v->name, v->name);
+  if (rc == SQLITE_OK && recorded == NULL) rc = refuse_record(v);
   if (rc == SQLITE_OK) rc = find_recorded(v, recorded, &v->model);
   sqlite3_free(recorded);
   return rc;
@@ -203,7 +261,7 @@ int model_record(vtab *v) {
   if (rc == SQLITE_OK) rc = fingerprint(v, v->model, text);
   if (rc == SQLITE_OK) rc = config_set_text(v, "fingerprint", text);
   if (rc == SQLITE_OK) rc = config_set_text(v, "model", v->model->name);
-  if (rc == SQLITE_OK) rc = config_set_text(v, "source", v->model->source);
+  if (rc == SQLITE_OK) rc = config_set_text(v, "source", v->model->place);
   if (rc == SQLITE_OK)
     rc = config_set_text(v, "precision", bert_describe(v->model->model)->precision);
   if (rc == SQLITE_OK) rc = config_set_int(v, "dim", dim);

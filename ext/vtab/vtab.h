@@ -232,8 +232,9 @@ int shadow_check_triggers(vtab *v, int *whole);
 
 /* At creation: writes format and hash. */
 int config_begin(vtab *v);
-/* Keys: format, hash, dim, fingerprint, model, source, precision, swept (the row that
-** a refresh in slices came to), complete (1: the queue says all there is to do). */
+/* Keys: format, hash, dim, fingerprint, model, source (an absolute path or a hub id; as
+** it was given to bert_load in a table of an older version), precision, swept (the row
+** that a refresh in slices came to), complete (1: the queue says all there is to do). */
 int config_get_int(vtab *v, const char *key, sqlite3_int64 *value, int *found);
 int config_get_text(vtab *v, const char *key, char **value); /* NULL when absent; sqlite3_free */
 int config_set_int(vtab *v, const char *key, sqlite3_int64 value);
@@ -253,7 +254,8 @@ int config_check(vtab *v);
 ** names, then v->model and *how are ready; how->kind and prompt are those of the
 ** table, or for a query (query = 1) the role "query". Errors name the model the
 ** table was made with and how to load it, or both models when another one answers
-** to the name. */
+** to the name. The default model is opened where it may be the one, and stays open
+** only if it is. */
 int model_find(vtab *v, int query, bert_embed_options *how);
 /* The precision that config names, from sqlite3_malloc64: float32 in a table of an older
 ** version, which names none; NULL where not even a model is named. */

@@ -272,6 +272,38 @@ static void reading(void **state) {
   SWEEP("CREATE VIRTUAL TABLE a USING bertsql(body, content='docs', auto=1)", sweeps);
 }
 
+/* A search that is refused, for which the default model is opened and closed again. */
+static void refusing(void **state) {
+  (void)state;
+  static const char search[] = "SELECT rowid FROM n WHERE n MATCH 'x'";
+  long before = failing_memory_blocks();
+  sqlite3 *db = tabledb_open(NULL);
+  uint64_t rows;
+  long requests;
+  assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body); INSERT INTO n(body) VALUES('x');"
+                  "SELECT bert_unload('tiny')");
+  setenv("BERTSQL_MODEL", OTHER_MODEL, 1);
+  failing_memory_begin(0, 0);
+  assert_int_equal(run(db, search, &rows), SQLITE_ERROR);
+  failing_memory_end(&requests);
+  long step = requests / (MOST / dice_size(1, 60)) + 1;
+  for (int persistent = 0; persistent <= 1; persistent++)
+    for (long k = 1 + persistent * (step / 2); k <= requests + 1; k += step) {
+      failing_memory_begin(k, persistent);
+      int rc = run(db, search, &rows);
+      long failed = failing_memory_end(NULL);
+      if (rc != SQLITE_ERROR && (failed == 0 || !is_nomem(rc)))
+        fail_msg("allocation %ld of %ld: %d, %s", k, requests, rc, sqlite3_errmsg(db));
+      assert_answer(db, "SELECT count(*) FROM bert_models", "0");
+    }
+  assert_error(db, search, "gives other vectors");
+  setenv("BERTSQL_MODEL", "no/such/model", 1);
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'tiny')");
+  assert_sound(db, "n");
+  sqldb_close(db);
+  assert_int_equal(failing_memory_blocks(), before);
+}
+
 /* More than a block of vectors. */
 static void packing(void **state) {
   (void)state;
@@ -302,6 +334,7 @@ int main(void) {
       cmocka_unit_test(commands),
       cmocka_unit_test(long_texts),
       cmocka_unit_test(reading),
+      cmocka_unit_test(refusing),
       cmocka_unit_test(packing),
   };
   return cmocka_run_group_tests(tests, failing_memory_install, NULL);

@@ -1,13 +1,16 @@
 /*
 ** test_ext_vtab_models.c: a table and the model it was made with: when that is not
-** there, when another one has its name, when it lies elsewhere.
+** there, when another one has its name, when it lies elsewhere; what errors say to do.
 */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -37,11 +40,43 @@ static sqlite3 *open_with(const char *path, const char *source, const char *name
   return db;
 }
 
+/* Where the two models lie, whatever the working directory. */
+static char tiny_place[PATH_MAX], other_place[PATH_MAX];
+
+static int find_places(void **state) {
+  (void)state;
+  return realpath(TINY_MODEL, tiny_place) == NULL || realpath(OTHER_MODEL, other_place) == NULL;
+}
+
+/* The error has in it what `format`, of sqlite3_mprintf, makes. */
+static void assert_error_says(sqlite3 *db, const char *sql, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  char *part = sqlite3_vmprintf(format, list);
+  va_end(list);
+  assert_error(db, sql, part);
+  sqlite3_free(part);
+}
+
+/* Runs the statement that the error of `sql` gives, as it stands there. */
+static void follow_the_error(sqlite3 *db, const char *sql) {
+  char *answer = sqldb_answer(db, sql, NULL), *from = strstr(answer, "SELECT bert_load(");
+  assert_non_null(from);
+  char *to = strstr(from, "')");
+  assert_non_null(to);
+  to[2] = 0;
+  assert_runs(db, from);
+  sqlite3_free(answer);
+}
+
 /* ---- No model -------------------------------------------------------------------- */
 
-#define NOT_LOADED                                                                                 \
-  "it was made with the model tiny from " TINY_MODEL ", which is not loaded here: SELECT "         \
-  "bert_load('" TINY_MODEL "', 'tiny')"
+static void assert_not_loaded(sqlite3 *db, const char *table, const char *sql) {
+  assert_error_says(db, sql,
+                    "%s: it was made with the model tiny from %s in float32, which is not loaded "
+                    "here: SELECT bert_load('%s', 'tiny').",
+                    table, tiny_place, tiny_place);
+}
 
 static void without_the_model_all_but_embedding_works(void **state) {
   make_database(*state);
@@ -55,8 +90,8 @@ static void without_the_model_all_but_embedding_works(void **state) {
       "SELECT docs_emb.rowid, distance < 1e-5 FROM docs_emb, queries WHERE docs_emb MATCH v AND "
       "k = 1",
       "4|1");
-  assert_answer(db, "SELECT name, rows, pending, model FROM bert_status",
-                "docs_emb|3|0|tiny\nnotes|2|0|tiny");
+  assert_answer(db, "SELECT name, rows, pending, model, precision FROM bert_status",
+                "docs_emb|3|0|tiny|float32\nnotes|2|0|tiny|float32");
   assert_runs(db, "UPDATE docs SET body = 'changed' WHERE id = 1; DELETE FROM docs WHERE id = 2");
   assert_answer(db, PENDING, "2");
   assert_runs(db, "DELETE FROM notes WHERE rowid = 1; INSERT INTO notes(notes) VALUES('optimize')");
@@ -71,19 +106,20 @@ static void without_the_model_all_but_embedding_works(void **state) {
 static void without_the_model_embedding_says_how_to_load_it(void **state) {
   make_database(*state);
   sqlite3 *db = tabledb_open_modelless(*state);
-  assert_error(db, NEAREST("x"), "docs_emb: " NOT_LOADED);
-  assert_error(db, "SELECT * FROM notes WHERE notes MATCH 'x'", "notes: " NOT_LOADED);
+  assert_not_loaded(db, "docs_emb", NEAREST("x"));
+  assert_not_loaded(db, "notes", "SELECT * FROM notes WHERE notes MATCH 'x'");
   assert_runs(db, "UPDATE docs SET body = 'changed' WHERE id = 1");
-  assert_error(db, REFRESH, NOT_LOADED);
-  assert_error(db, "INSERT INTO notes(body) VALUES('x')", NOT_LOADED);
-  assert_error(db, "UPDATE notes SET body = 'x' WHERE rowid = 1", NOT_LOADED);
+  assert_not_loaded(db, "docs_emb", REFRESH);
+  assert_not_loaded(db, "notes", "INSERT INTO notes(body) VALUES('x')");
+  assert_not_loaded(db, "notes", "UPDATE notes SET body = 'x' WHERE rowid = 1");
   assert_error(db, REBUILD, "tiny");
   assert_answer(db, PENDING, "1");
   /* Whoever writes a text has the error, and may go on with the transaction. */
-  assert_error(db, "BEGIN; INSERT INTO notes(body) VALUES('x')", NOT_LOADED);
+  assert_not_loaded(db, "notes", "BEGIN; INSERT INTO notes(body) VALUES('x')");
   assert_runs(db, "CREATE TABLE kept(x); COMMIT; DROP TABLE kept");
   assert_answer(db, "SELECT group_concat(body) FROM notes", "time flies,a red apple");
-  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'tiny'); " REFRESH);
+  follow_the_error(db, REFRESH);
+  assert_runs(db, REFRESH);
   assert_answer(db, NEAREST("changed"), "1");
   assert_finds_itself(db, "docs_emb", "docs", "id", "body");
   assert_sound(db, "docs_emb");
@@ -96,9 +132,10 @@ static void quotes_in_names_are_doubled(void **state) {
   assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body); INSERT INTO n(body) VALUES('x')");
   sqldb_close(db);
   db = tabledb_open_modelless(*state);
-  assert_error(db, "INSERT INTO n(body) VALUES('y')",
-               "SELECT bert_load('" TINY_MODEL "', 'it''s').");
-  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'it''s'); INSERT INTO n(body) VALUES('y')");
+  assert_error_says(db, "INSERT INTO n(body) VALUES('y')", "SELECT bert_load('%s', 'it''s').",
+                    tiny_place);
+  follow_the_error(db, "INSERT INTO n(body) VALUES('y')");
+  assert_runs(db, "INSERT INTO n(body) VALUES('y')");
   sqldb_close(db);
 }
 
@@ -113,14 +150,78 @@ static void without_the_model_deletions_are_refreshed(void **state) {
   sqldb_close(db);
 }
 
+/* ---- Where it lies ----------------------------------------------------------------- */
+
+/* A directory that was named by a relative path is found from every other one. */
+static void a_directory_is_recorded_by_its_absolute_path(void **state) {
+  char here[PATH_MAX];
+  make_database(*state);
+  sqlite3 *db = tabledb_open_modelless(*state);
+  assert_answer(db, "SELECT value FROM docs_emb_config WHERE key = 'source'", tiny_place);
+  assert_non_null(getcwd(here, sizeof here));
+  assert_int_equal(chdir("/"), 0);
+  follow_the_error(db, NEAREST("x"));
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_int_equal(chdir(here), 0);
+  /* Where it was opened counts, not where the process has gone since. */
+  assert_answer(db, "SELECT source FROM bert_models", tiny_place);
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'typed')");
+  assert_int_equal(chdir("/"), 0);
+  assert_runs(db, "CREATE VIRTUAL TABLE later USING bertsql(body, model='typed')");
+  assert_int_equal(chdir(here), 0);
+  assert_answer(db, "SELECT value FROM later_config WHERE key = 'source'", tiny_place);
+  assert_answer(db, "SELECT source FROM bert_models WHERE name = 'typed'", TINY_MODEL);
+  sqldb_close(db);
+}
+
+/* What an older version recorded: the path as it was typed, and no precision. */
+static void a_relative_path_that_was_recorded_is_kept(void **state) {
+  make_database(*state);
+  sqlite3 *db = tabledb_open(*state);
+  assert_runs(db, "UPDATE docs_emb_config SET value = '" TINY_MODEL "' WHERE key = 'source';"
+                  "DELETE FROM docs_emb_config WHERE key = 'precision'");
+  assert_answer(db, NEAREST("a red apple"), "4");
+  sqldb_close(db);
+  db = tabledb_open_modelless(*state);
+  assert_answer(db, "SELECT precision FROM bert_status WHERE name = 'docs_emb'", "float32");
+  assert_error(db, NEAREST("x"), "SELECT bert_load('" TINY_MODEL "', 'tiny').");
+  follow_the_error(db, NEAREST("x"));
+  assert_answer(db, NEAREST("a red apple"), "4");
+  assert_runs(db, REBUILD);
+  assert_answer(db, "SELECT value FROM docs_emb_config WHERE key = 'source'", tiny_place);
+  sqldb_close(db);
+}
+
+static void a_hub_id_is_recorded_as_it_is(void **state) {
+  const char *cache = tabledb_beside(state, "hub");
+  char *command = sqlite3_mprintf("mkdir -p '%s/models--nobody--tiny/snapshots' && cp -r "
+                                  "'" TINY_MODEL "' '%s/models--nobody--tiny/snapshots/one'",
+                                  cache, cache);
+  assert_int_equal(system(command), 0);
+  sqlite3_free(command);
+  setenv("HF_HUB_CACHE", cache, 1);
+  sqlite3 *db = open_with(*state, "nobody/tiny", "tiny");
+  assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body); INSERT INTO n(body) VALUES('x')");
+  assert_answer(db, "SELECT value FROM n_config WHERE key = 'source'", "nobody/tiny");
+  sqldb_close(db);
+  db = tabledb_open_modelless(*state);
+  assert_error(db, "SELECT * FROM n WHERE n MATCH 'x'", "SELECT bert_load('nobody/tiny', 'tiny').");
+  follow_the_error(db, "SELECT * FROM n WHERE n MATCH 'x'");
+  assert_answer(db, "SELECT rowid FROM n WHERE n MATCH 'x'", "1");
+  sqldb_close(db);
+  unsetenv("HF_HUB_CACHE");
+}
+
 /* ---- Another model ----------------------------------------------------------------- */
 
 static void another_model_under_the_name_is_an_error(void **state) {
   make_database(*state);
   sqlite3 *db = open_with(*state, OTHER_MODEL, "tiny");
-  static const char both[] =
-      "it was made with the model tiny from " TINY_MODEL " in float32, and tiny from " OTHER_MODEL
-      " in float32 gives other vectors";
+  char *both = sqlite3_mprintf(
+      "it was made with the model tiny from %s in float32, and tiny from %s in float32 gives other "
+      "vectors; load the first one: SELECT bert_load('%s', 'tiny-float32'), or make all vectors "
+      "anew",
+      tiny_place, other_place, tiny_place);
   assert_error(db, NEAREST("x"), both);
   assert_error(db, "INSERT INTO notes(body) VALUES('x')", both);
   assert_runs(db, "UPDATE docs SET body = 'changed' WHERE id = 1");
@@ -129,7 +230,11 @@ static void another_model_under_the_name_is_an_error(void **state) {
   assert_answer(db, "SELECT docs_emb.rowid FROM docs_emb, queries WHERE docs_emb MATCH v AND k = 1",
                 "4");
   assert_sound(db, "docs_emb");
-  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'elsewhere'); " REFRESH);
+  sqlite3_free(both);
+  assert_runs(db, "SELECT bert_load('" OTHER_MODEL "', 'tiny-float32')");
+  assert_error(db, REFRESH, "', 'tiny-float32-2'), or make");
+  follow_the_error(db, REFRESH);
+  assert_runs(db, REFRESH);
   assert_answer(db, NEAREST("changed"), "1");
   assert_finds_itself(db, "docs_emb", "docs", "id", "body");
   sqldb_close(db);
@@ -143,13 +248,26 @@ static void another_precision_is_another_model(void **state) {
   make_database(*state);
   sqlite3 *db = tabledb_open_modelless(*state);
   assert_runs(db, in_bf16);
-  assert_error(db, NEAREST("x"),
-               "it was made with the model tiny from " TINY_MODEL
-               " in float32, and tiny from " TINY_MODEL " in bf16 gives other vectors");
+  assert_error_says(db, NEAREST("x"),
+                    "it was made with the model tiny from %s in float32, and tiny from %s in bf16 "
+                    "gives other vectors; load the first one: SELECT bert_load('%s', "
+                    "'tiny-float32'), or make",
+                    tiny_place, tiny_place, tiny_place);
+  follow_the_error(db, NEAREST("x"));
+  assert_answer(db, NEAREST("a red apple"), "4");
   assert_runs(db, REBUILD);
   assert_answer(db, NEAREST("a red apple"), "4");
-  assert_runs(db, "SELECT bert_unload('tiny')");
-  assert_error(db, NEAREST("x"), in_bf16);
+  assert_answer(db, "SELECT precision FROM bert_status WHERE name = 'docs_emb'", "bf16");
+  assert_runs(db, "SELECT bert_unload('tiny'), bert_unload('tiny-float32')");
+  assert_answer(db, "SELECT precision FROM bert_status WHERE name = 'docs_emb'", "bf16");
+  assert_error_says(db, NEAREST("x"),
+                    "SELECT bert_load('%s', 'tiny', '{\"precision\": \"bf16\"}'). (the default "
+                    "model opens in float32)",
+                    tiny_place);
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'tiny')");
+  assert_error(db, NEAREST("x"), "'tiny-bf16', '{\"precision\": \"bf16\"}'), or make");
+  follow_the_error(db, NEAREST("x"));
+  assert_answer(db, NEAREST("a red apple"), "4");
   assert_sound(db, "docs_emb");
   sqldb_close(db);
 }
@@ -171,8 +289,10 @@ static void rebuild_takes_the_new_model(void **state) {
   assert_runs(db, REBUILD);
   assert_answer(db, "SELECT rowid, length(embedding) FROM docs_emb WHERE embedding NOT NULL",
                 "1|96\n2|96\n4|96");
+  char *expected = sqlite3_mprintf("24\n%s", other_place);
   assert_answer(db, "SELECT value FROM docs_emb_config WHERE key IN ('dim', 'source') ORDER BY key",
-                "24\n" OTHER_MODEL);
+                expected);
+  sqlite3_free(expected);
   assert_runs(db, "INSERT INTO docs(id, body) VALUES(7, 'more'); " REFRESH);
   assert_answer(db, NEAREST_OF_OTHER("more"), "7");
   assert_sound(db, "docs_emb");
@@ -207,7 +327,6 @@ static void the_same_model_may_lie_elsewhere(void **state) {
   scratch_free(copy);
 }
 
-/* One weight that differs makes another model. */
 /* The default model is not open yet, and goes by another name. */
 static void the_same_model_may_be_the_default_one(void **state) {
   sqlite3 *db = tabledb_open(*state);
@@ -220,6 +339,52 @@ static void the_same_model_may_be_the_default_one(void **state) {
   sqldb_close(db);
 }
 
+/* A search that fails leaves the connection as it was: the default model, which was looked
+** at, is closed again, and the next one that is loaded is the default. */
+static void a_search_that_fails_opens_no_model(void **state) {
+  make_database(*state);
+  sqlite3 *db = tabledb_open(*state);
+  assert_runs(db, "CREATE VIRTUAL TABLE unnamed USING bertsql(body);"
+                  "INSERT INTO unnamed(body) VALUES('x')");
+  sqldb_close(db);
+  setenv("BERTSQL_MODEL", OTHER_MODEL, 1);
+  db = tabledb_open_modelless(*state);
+  static const char *const searches[] = {NEAREST("x"),
+                                         "SELECT rowid FROM unnamed WHERE unnamed MATCH 'x'"};
+  for (int i = 0; i < 2; i++) {
+    assert_error_says(db, searches[i],
+                      "which is not loaded here: SELECT bert_load('%s', 'tiny'). (the default "
+                      "model, %s in float32, gives other vectors)",
+                      tiny_place, other_place);
+    assert_answer(db, "SELECT count(*) FROM bert_models", "0");
+  }
+  follow_the_error(db, searches[1]);
+  assert_answer(db, "SELECT name, is_default FROM bert_models", "tiny|1");
+  assert_answer(db, searches[1], "1");
+  sqldb_close(db);
+}
+
+/* A model in bf16 under the default model's name; and a model that is loaded is not
+** passed over for the default one. */
+static void the_default_model_is_float32(void **state) {
+  setenv("BERTSQL_MODEL", TINY_MODEL, 1);
+  sqlite3 *db = tabledb_open_modelless(*state);
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'bert-mean', '{\"precision\": \"bf16\"}');"
+                  "CREATE VIRTUAL TABLE n USING bertsql(body, model='bert-mean');"
+                  "INSERT INTO n(body) VALUES('x')");
+  sqldb_close(db);
+  db = tabledb_open_modelless(*state);
+  assert_error(db, "SELECT rowid FROM n WHERE n MATCH 'x'",
+               "', 'bert-mean', '{\"precision\": \"bf16\"}'). (the default model opens in "
+               "float32)");
+  assert_answer(db, "SELECT count(*) FROM bert_models", "0");
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'a', '{\"precision\": \"bf16\"}')");
+  assert_answer(db, "SELECT rowid FROM n WHERE n MATCH 'x'", "1");
+  assert_answer(db, "SELECT name FROM bert_models", "a");
+  sqldb_close(db);
+}
+
+/* One weight that differs makes another model. */
 static void a_changed_model_is_another_one(void **state) {
   make_database(*state);
   char *copy = scratch_copy(TINY_MODEL);
@@ -306,6 +471,11 @@ static void a_record_without_a_model_asks_for_rebuild(void **state) {
   sqlite3 *db = tabledb_open(*state);
   assert_runs(db, "DELETE FROM docs_emb_config WHERE key = 'fingerprint'");
   assert_error(db, NEAREST("x"), "does not say which model made its vectors");
+  assert_runs(db, REBUILD "; UPDATE docs_emb_config SET value = 'x' WHERE key = 'fingerprint';"
+                          "DELETE FROM docs_emb_config WHERE key IN ('model', 'precision')");
+  assert_error(db, NEAREST("x"), "does not say which model made its vectors");
+  assert_answer(db, "SELECT model, precision FROM bert_status WHERE name = 'docs_emb'",
+                "NULL|NULL");
   assert_runs(db, REBUILD);
   assert_answer(db, NEAREST("a red apple"), "4");
   assert_sound(db, "docs_emb");
@@ -319,16 +489,21 @@ int main(void) {
       IN_FOLDER(without_the_model_embedding_says_how_to_load_it),
       IN_FOLDER(quotes_in_names_are_doubled),
       IN_FOLDER(without_the_model_deletions_are_refreshed),
+      IN_FOLDER(a_directory_is_recorded_by_its_absolute_path),
+      IN_FOLDER(a_relative_path_that_was_recorded_is_kept),
+      IN_FOLDER(a_hub_id_is_recorded_as_it_is),
       IN_FOLDER(another_model_under_the_name_is_an_error),
       IN_FOLDER(another_precision_is_another_model),
       IN_FOLDER(rebuild_takes_the_new_model),
       IN_FOLDER(the_same_model_may_lie_elsewhere),
       IN_FOLDER(the_same_model_may_be_the_default_one),
+      IN_FOLDER(a_search_that_fails_opens_no_model),
+      IN_FOLDER(the_default_model_is_float32),
       IN_FOLDER(a_changed_model_is_another_one),
       IN_FOLDER(prompts_are_those_of_the_role),
       IN_FOLDER(a_newer_format_is_refused),
       IN_FOLDER(a_record_put_right_is_trusted_again),
       IN_FOLDER(a_record_without_a_model_asks_for_rebuild),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, find_places, NULL);
 }
