@@ -151,6 +151,41 @@ static void tables_keep_their_models(void **state) {
   for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) check_kept(&queries[i]);
 }
 
+/* A search looks for the model that made the vectors each time it begins. */
+static void a_search_takes_the_model_of_its_table(void **state) {
+  (void)state;
+  const query alone = {"SELECT body FROM d WHERE d MATCH 'an arrow'", classes, other_classes};
+  const query joined = {EACH_OF("d.body", "d WHERE d MATCH t.x AND k = 1"), classes, other_classes};
+  sqlite3 *db = open_as_m(classes);
+  assert_runs(db, "CREATE VIRTUAL TABLE d USING bertsql(body, model='m');"
+                  "INSERT INTO d(body) SELECT value FROM " TEXTS);
+  int rc;
+  char *undisturbed = sqldb_answer(db, alone.sql, &rc);
+  assert_int_equal(rc, SQLITE_OK);
+  sqlite3_stmt *s = sqldb_prepare(db, alone.sql);
+  char *answer = answer_with_reload(s, &alone);
+  assert_string_equal(answer, undisturbed);
+  sqlite3_free(answer);
+  sqlite3_free(undisturbed);
+  sqlite3_finalize(s);
+  /* m is another model now, and the right one has another name. */
+  assert_error(db, joined.sql, "gives other vectors; load the first one: ");
+  assert_runs(db, "SELECT bert_load('" FAMILIES "bert-classify', 'right')");
+  s = sqldb_prepare(db, joined.sql);
+  assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+  assert_answer(db, "SELECT bert_unload('m')", "m");
+  answer = rest_of(s);
+  assert_string_equal(answer, "time flies\nfruit flies like a banana\nan arrow");
+  sqlite3_free(answer);
+  sqlite3_reset(s);
+  assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+  assert_answer(db, "SELECT bert_unload('right')", "right");
+  assert_int_equal(sqlite3_step(s), SQLITE_ERROR);
+  assert_non_null(strstr(sqlite3_errmsg(db), "which is not loaded here: SELECT bert_load("));
+  sqlite3_finalize(s);
+  sqldb_close(db);
+}
+
 /* As sql/docs/models.md says it: there SQLite has no place to keep the model. */
 static void a_text_alone_takes_the_default_of_the_moment(void **state) {
   (void)state;
@@ -201,6 +236,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_with_a_constant_argument_keep_their_model),
       cmocka_unit_test(tables_keep_their_models),
+      cmocka_unit_test(a_search_takes_the_model_of_its_table),
       cmocka_unit_test(a_text_alone_takes_the_default_of_the_moment),
       cmocka_unit_test(what_is_kept_goes_with_the_statement)};
   return cmocka_run_group_tests(tests, NULL, NULL);
