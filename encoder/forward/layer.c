@@ -46,8 +46,9 @@ static void project_plain(const layer_run *r, const projection *p, const float *
               l->bias ? l->bias + first : NULL, p->y + first, p->ldy, rows, last - first, depth);
 }
 
-/* The same in reduced precision. Each member rounds all rows for itself, a block at a
-** time: that costs a fraction of the product, and less than to wait for one another. */
+/* The same of `count` linears of one reduced precision. Each member rounds all rows for
+** itself, a block at a time: that costs a fraction of the product, and less than to wait
+** for one another. */
 static void project_packed(const layer_run *r, const projection *parts, size_t count,
                            const float *x, size_t ldx, size_t rows) {
   const kernels *k = kernels_current();
@@ -67,14 +68,24 @@ static void project_packed(const layer_run *r, const projection *parts, size_t c
   }
 }
 
+/* How many of parts[count], from the first on, have its precision. */
+static size_t alike(const projection *parts, size_t count) {
+  size_t n = 1;
+  while (n < count && parts[n].linear->packed.precision == parts->linear->packed.precision) n++;
+  return n;
+}
+
 /* This member's columns of all products of x[rows, in; ldx]. */
 static void project(const layer_run *r, const projection *parts, size_t count, const float *x,
                     size_t ldx, size_t rows) {
-  if (parts->linear->packed.panels != NULL) {
-    project_packed(r, parts, count, x, ldx, rows);
+  if (parts->linear->packed.panels == NULL) {
+    for (size_t i = 0; i < count; i++) project_plain(r, &parts[i], x, ldx, rows);
     return;
   }
-  for (size_t i = 0; i < count; i++) project_plain(r, &parts[i], x, ldx, rows);
+  for (size_t i = 0, n; i < count; i += n) {
+    n = alike(parts + i, count - i);
+    project_packed(r, parts + i, n, x, ldx, rows);
+  }
 }
 
 static void project_one(const layer_run *r, const linear *l, const float *x, size_t ldx, float *y,

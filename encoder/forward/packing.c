@@ -23,10 +23,14 @@ static bert_status pack_linear(encoder_weights *w, linear *l, packed_precision p
   return BERT_OK;
 }
 
-/* What comes out of the activation has a few numbers far beyond all others; in codes of
-** 8 bits little of the rest would be left. */
-static packed_precision down_precision(const encoder_weights *w) {
-  return w->precision == PRECISION_INT8 ? PRECISION_BF16 : w->precision;
+/* In int8 two products of a layer stay in bf16. What comes out of the activation has a few
+** numbers far beyond all others, and codes of 8 bits would leave little of the rest. And
+** rounded values are the largest part of the error of a text of a word or two, where few of
+** them are summed; rounded queries and keys hardly count, for they only weight the sum. */
+static packed_precision part_precision(const encoder_weights *w, const layer_weights *l,
+                                       const linear *part) {
+  int delicate = part == &l->down || part == &l->value;
+  return w->precision == PRECISION_INT8 && delicate ? PRECISION_BF16 : w->precision;
 }
 
 bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error) {
@@ -36,8 +40,7 @@ bert_status layer_pack(encoder_weights *w, layer_weights *l, bert_error *error) 
   bert_status status = BERT_OK;
   if (w->precision == PRECISION_FLOAT32) return BERT_OK;
   for (int i = 0; i < PARTS && status == BERT_OK; i++)
-    status =
-        pack_linear(w, parts[i], parts[i] == &l->down ? down_precision(w) : w->precision, error);
+    status = pack_linear(w, parts[i], part_precision(w, l, parts[i]), error);
   if (status != BERT_OK) return status;
   /* Several may lie in one block: the first of them is its address. */
   for (int i = 0; i < GIVEN_UP; i++) {
