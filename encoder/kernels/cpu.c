@@ -12,6 +12,7 @@
 #ifdef BERT_KERNELS_X86
 
 #include <cpuid.h>
+#include <string.h>
 
 enum {
   LEAF1_ECX_FMA = 1 << 12,
@@ -83,7 +84,21 @@ int cpu_has_amx(void) {
   return has_all(d, LEAF7_EDX_AMX_TILE | LEAF7_EDX_AMX_BF16 | LEAF7_EDX_AMX_INT8);
 }
 
+int cpu_is_intel(void) {
+  unsigned a, b, c, d;
+  char vendor[12];
+  if (!__get_cpuid(0, &a, &b, &c, &d)) return 0;
+  memcpy(vendor, &b, 4);
+  memcpy(vendor + 4, &d, 4);
+  memcpy(vendor + 8, &c, 4);
+  return memcmp(vendor, "GenuineIntel", sizeof vendor) == 0;
+}
+
 #else
+
+int cpu_is_intel(void) {
+  return 0;
+}
 
 int cpu_has_avx2(void) {
   return 0;

@@ -84,6 +84,9 @@ int cpu_has_vnni(void);   /* the above and AVX512-VNNI */
 int cpu_has_bf16(void);   /* the above and AVX512-BF16 */
 int cpu_has_amx(void);    /* the above and AMX-TILE, -BF16 and -INT8 */
 
+/* cpu.c: 1 on Intel's processors, for what no bit tells. */
+int cpu_is_intel(void);
+
 /* packed_*.c: the packed products in one set of instructions. */
 typedef void pack_rows_function(packed_precision p, const float *x, size_t ldx, size_t rows,
                                 size_t depth, void *block, packed_rows *out);
@@ -92,7 +95,7 @@ typedef void packed_linear_function(const packed_rows *x, const packed_weights *
 pack_rows_function pack_rows_scalar;
 packed_linear_function packed_linear_scalar;
 #ifdef BERT_KERNELS_X86
-pack_rows_function pack_rows_sse2, pack_rows_avx2, pack_rows_avx512;
+pack_rows_function pack_rows_sse2, pack_rows_avx2, pack_rows_avx512, pack_rows_bf16;
 packed_linear_function packed_linear_sse2, packed_linear_avx2, packed_linear_avx512,
     packed_linear_vnni, packed_linear_bf16, packed_linear_amx;
 #endif
@@ -114,7 +117,8 @@ typedef struct packed_job {
 /* packed.c: bytes of a row or column of `depth` terms, and what pack_rows puts into
 ** *out, all but the numbers. */
 size_t packed_row_bytes(packed_precision p, size_t depth);
-void packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block, packed_rows *out);
+void packed_rows_open(packed_precision p, int wide, size_t rows, size_t depth, void *block,
+                      packed_rows *out);
 
 /* Also packed.c: how numbers become codes. A number's code is the whole number
 ** nearest to it times `inverse`, plus `zero`; where inverse is 0, all codes are. */

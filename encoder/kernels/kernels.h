@@ -50,8 +50,8 @@ enum { ACTIVATION_COUNT = ACTIVATION_IDENTITY + 1 };
 /* ---- products in less precision (packed.c, packed_*.c) -------------------
 **
 ** Weights and rows are rounded once and laid out for the processor's own
-** instructions, then multiplied any number of times. The layout and the rounding
-** are the same in every set, so what one set has packed any other can multiply.
+** instructions, then multiplied any number of times. The rounding is the same in
+** every set, and so is the layout of weights, which any set can multiply.
 **
 ** bf16: numbers are rounded to the nearest bfloat16, ties to even; products are
 ** exact and are summed in float32. Sets differ in the last bits, and some take
@@ -89,13 +89,15 @@ typedef struct packed_weights {
   const int32_t *sums; /* int8: of the codes of a column, as scales; else NULL */
 } packed_weights;
 
-/* Rows [rows, depth], each padded to a multiple of PACKED_ROW_STEP bytes. Points
-** into the block that pack_rows was given. */
+/* Rows [rows, depth], each padded to a multiple of PACKED_ROW_STEP bytes, in the form in
+** which the set that packed them multiplies. Points into the block that pack_rows was
+** given. */
 typedef struct packed_rows {
   packed_precision precision;
+  int wide; /* 1: rows of bf16 are floats with the values of bfloat16 */
   size_t rows, depth;
   size_t stride;        /* bytes from one row to the next */
-  const void *codes;    /* uint16 of bfloat16, or uint8 of codes */
+  const void *codes;    /* uint16 of bfloat16, or floats; or uint8 of codes */
   const float *scales;  /* int8: [rows]; else NULL */
   const int32_t *zeros; /* int8: [rows], the code of 0; else NULL */
 } packed_rows;

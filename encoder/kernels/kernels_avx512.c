@@ -27,11 +27,11 @@ const kernels kernels_avx512vnni =
     VECTOR_KERNELS("avx512vnni", cpu_has_vnni, "avx512", pack_rows_avx512, packed_linear_vnni);
 #ifdef BERT_KERNELS_BF16
 const kernels kernels_avx512bf16 =
-    VECTOR_KERNELS("avx512bf16", cpu_has_bf16, "avx512", pack_rows_avx512, packed_linear_bf16);
+    VECTOR_KERNELS("avx512bf16", cpu_has_bf16, "avx512", pack_rows_bf16, packed_linear_bf16);
 #endif
 #ifdef BERT_KERNELS_AMX
 const kernels kernels_amx =
-    VECTOR_KERNELS("amx", cpu_has_amx, "avx512", pack_rows_avx512, packed_linear_amx);
+    VECTOR_KERNELS("amx", cpu_has_amx, "avx512", pack_rows_bf16, packed_linear_amx);
 #endif
 
 #else

@@ -39,8 +39,9 @@ uint64_t packed_bytes(packed_precision p, size_t cols, size_t depth) {
 uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth) {
   if (p == PRECISION_FLOAT32) return 0;
   if (too_large(rows, depth)) return UINT64_MAX;
-  size_t numbers = p == PRECISION_INT8 ? sizeof(float) + sizeof(int32_t) : 0;
-  return (uint64_t)rows * packed_row_bytes(p, depth) + round_up(rows * numbers, PACKED_ROW_STEP);
+  uint64_t row = packed_row_bytes(p, depth);
+  if (p == PRECISION_BF16) return rows * 2 * row;
+  return rows * row + round_up(rows * (sizeof(float) + sizeof(int32_t)), PACKED_ROW_STEP);
 }
 
 /* *out of packed_make, without what the block holds. */
@@ -54,10 +55,11 @@ static void packed_open(packed_precision p, size_t cols, size_t depth, const voi
   out->sums = (const int32_t *)(const void *)(out->scales + padded);
 }
 
-void packed_rows_open(packed_precision p, size_t rows, size_t depth, void *block,
+void packed_rows_open(packed_precision p, int wide, size_t rows, size_t depth, void *block,
                       packed_rows *out) {
   size_t stride = packed_row_bytes(p, depth);
-  *out = (packed_rows){p, rows, depth, stride, block, NULL, NULL};
+  if (p != PRECISION_BF16) wide = 0;
+  *out = (packed_rows){p, wide, rows, depth, wide ? 2 * stride : stride, block, NULL, NULL};
   if (p != PRECISION_INT8) return;
   out->scales = (const float *)(const void *)((const char *)block + rows * stride);
   out->zeros = (const int32_t *)(const void *)(out->scales + rows);

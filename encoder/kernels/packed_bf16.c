@@ -15,6 +15,7 @@ TARGET_BEGIN(AVX512 ",avx512bf16")
 
 #include "packed_512.h"
 
+enum { bf16_ROW_STEP = 4 };
 typedef V bf16_sum;
 typedef W bf16_terms;
 
@@ -40,6 +41,11 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 #define PRODUCT bf16
 #include "packed_tiles.h"
 #undef PRODUCT
+
+void pack_rows_bf16(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
+                    void *block, packed_rows *out) {
+  pack_rows(p, 0, x, ldx, rows, depth, block, out);
+}
 
 void packed_linear_bf16(const packed_rows *x, const packed_weights *w, size_t first, size_t last,
                         const float *bias, float *y, size_t ldy) {

@@ -10,7 +10,7 @@
 
 void pack_rows_scalar(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
                       void *block, packed_rows *out) {
-  packed_rows_open(p, rows, depth, block, out);
+  packed_rows_open(p, 0, rows, depth, block, out);
   for (size_t r = 0; r < rows && p != PRECISION_FLOAT32; r++) {
     const float *from = x + r * ldx; /* [depth] */
     char *to = (char *)block + r * out->stride;

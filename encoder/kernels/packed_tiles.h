@@ -5,7 +5,7 @@
 **   PRODUCT_sum            LANES sums: V or I;  PRODUCT_zero()
 **   PRODUCT_terms          one group of LANES columns, ready to be multiplied
 **   PRODUCT_columns(p)     that of a panel, from 4 LANES bytes
-**   PRODUCT_row(p)         that of a row, 4 bytes, for all columns alike
+**   PRODUCT_row(p)         that of a row, PRODUCT_ROW_STEP bytes, for all columns alike
 **   PRODUCT_add(s, x, w)   s and the products of the terms, in an order of its own
 **   PRODUCT_TILES(T)       T(R, C) for each tile of R rows and C vectors that its
 **                          shapes need, also at the edges
@@ -34,7 +34,7 @@ INLINE void IN(tile)(const size_t R, const size_t C, const packed_job *job, size
     UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = IN(zero)();
   }
   uintptr_t next = (uintptr_t)w + ahead; /* may lie anywhere */
-  for (const char *end = w + panel; w < end; w += PACKED_GROUP, x += 4, next += step) {
+  for (const char *end = w + panel; w < end; w += PACKED_GROUP, x += IN(ROW_STEP), next += step) {
     IN(terms) b[IN(MOST_VECTORS)];
     UNROLL for (size_t c = 0; c < C; c++) {
       size_t at = c % IN(VECTORS) * LANES * 4;

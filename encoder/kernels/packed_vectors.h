@@ -3,7 +3,9 @@
 ** rows, the last steps of int8, and what a tile needs to know. Who includes it
 ** includes a set_*.h first, whose vocabulary, beside that of vector_kernels.h, has
 **   I                      a vector of LANES int32
-**   v_store_bf16(p, x)     LANES numbers to uint16_t, rounded as packed.c does
+**   v_to_bf16(x)           words W whose upper half is x, rounded as packed.c does
+**   w_store_upper(p, w)    the upper halves of LANES words to uint16_t
+**   v_upper(w)             the same as floats
 **   v_store_codes(p, x, z) LANES whole numbers nearest to x, plus z, to uint8_t
 **   v_from_sums(I, p, z)   sums of codes to floats, without what the code of 0 adds
 **                          to each: z times the sum of the column's codes, int32_t *p
@@ -37,12 +39,23 @@ INLINE void range(const float *x, size_t count, float *low, float *high) {
 /* codes[stride / 2] = x[depth] and zeros. */
 INLINE void round_bf16(const float *x, size_t depth, uint16_t *codes, size_t stride) {
   size_t i = 0;
-  for (; i + LANES <= depth; i += LANES) v_store_bf16(codes + i, v_load(x + i));
+  for (; i + LANES <= depth; i += LANES) w_store_upper(codes + i, v_to_bf16(v_load(x + i)));
   if (i < depth) {
-    v_store_bf16(codes + i, v_load_part(x + i, depth - i));
+    w_store_upper(codes + i, v_to_bf16(v_load_part(x + i, depth - i)));
     i += LANES;
   }
   if (2 * i < stride) memset(codes + i, 0, stride - 2 * i);
+}
+
+/* The same as floats, numbers[stride / 4]. */
+INLINE void widen_bf16(const float *x, size_t depth, float *numbers, size_t stride) {
+  size_t i = 0;
+  for (; i + LANES <= depth; i += LANES) v_store(numbers + i, v_upper(v_to_bf16(v_load(x + i))));
+  if (i < depth) {
+    v_store(numbers + i, v_upper(v_to_bf16(v_load_part(x + i, depth - i))));
+    i += LANES;
+  }
+  if (4 * i < stride) memset(numbers + i, 0, stride - 4 * i);
 }
 
 /* codes[stride] of x[depth], and the code of 0 behind. */
@@ -61,14 +74,17 @@ INLINE void round_int8(const float *x, size_t depth, packed_scale s, uint8_t *co
   if (i < stride) memset(codes + i, s.zero, stride - i);
 }
 
-INLINE void pack_rows(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
-                      void *block, packed_rows *out) {
-  packed_rows_open(p, rows, depth, block, out);
+INLINE void pack_rows(packed_precision p, int wide, const float *x, size_t ldx, size_t rows,
+                      size_t depth, void *block, packed_rows *out) {
+  packed_rows_open(p, wide, rows, depth, block, out);
   for (size_t r = 0; r < rows && p != PRECISION_FLOAT32; r++) {
     const float *from = x + r * ldx; /* [depth] */
     char *to = (char *)block + r * out->stride;
     if (p == PRECISION_BF16) {
-      round_bf16(from, depth, (uint16_t *)(void *)to, out->stride);
+      if (out->wide)
+        widen_bf16(from, depth, (float *)(void *)to, out->stride);
+      else
+        round_bf16(from, depth, (uint16_t *)(void *)to, out->stride);
       continue;
     }
     float low, high;
@@ -85,7 +101,8 @@ typedef struct packed_shape {
   size_t rows, tile_rows, vectors;
 } packed_shape;
 
-/* One group of a row in all lanes: of bf16, and of int8 as it is multiplied. */
+/* One group of a row in all lanes: of bf16 that is not wide, and of int8 as it is
+** multiplied. */
 INLINE W bf16_word(const char *p) {
   uint32_t word;
   memcpy(&word, p, sizeof word);

@@ -12,6 +12,7 @@ TARGET_BEGIN(AVX512 ",avx512vnni")
 
 #include "packed_512.h"
 
+enum { int8_ROW_STEP = 4 };
 typedef I int8_sum;
 typedef W int8_terms;
 

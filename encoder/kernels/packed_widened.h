@@ -5,7 +5,7 @@
 **   WIDENED_TILES(T)       T(R, C) for each tile, see packed_tiles.h
 **   widened_shapes         packed_shape[]
 ** Its words, beside those of packed_vectors.h:
-**   v_lower(W), v_upper(W) the bfloat16 in the lower or the upper half of each word
+**   v_lower(W)             as v_upper, of the lower halves
 **   H                      2 LANES int16
 **   h_even(W), h_odd(W)    the codes with even or odd numbers, signed
 **   h_row_even, h_row_odd  the same of a row, whose codes are unsigned where
@@ -14,6 +14,9 @@
 */
 
 /* ---- bf16: the terms with even and odd numbers, as floats ------------------- */
+
+/* Rows are wide: they are floats already, for each of their groups meets many columns. */
+enum { bf16_ROW_STEP = 2 * sizeof(float) };
 
 typedef V bf16_sum;
 typedef struct bf16_terms {
@@ -30,8 +33,9 @@ INLINE bf16_terms bf16_columns(const char *p) {
 }
 
 INLINE bf16_terms bf16_row(const char *p) {
-  W pair = bf16_word(p);
-  return (bf16_terms){v_lower(pair), v_upper(pair)};
+  float pair[2];
+  memcpy(pair, p, sizeof pair);
+  return (bf16_terms){v_set1(pair[0]), v_set1(pair[1])};
 }
 
 INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
@@ -47,6 +51,7 @@ INLINE bf16_sum bf16_add(bf16_sum sum, bf16_terms x, bf16_terms w) {
 
 /* ---- int8: the terms with even and odd numbers, as int16 -------------------- */
 
+enum { int8_ROW_STEP = 4 };
 typedef I int8_sum;
 typedef struct int8_terms {
   H even, odd;
@@ -83,7 +88,7 @@ INLINE int8_sum int8_add(int8_sum sum, int8_terms x, int8_terms w) {
 #define WIDENED_OPERATIONS(PACK_ROWS, PACKED_LINEAR)                                               \
   void PACK_ROWS(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,        \
                  void *block, packed_rows *out) {                                                  \
-    pack_rows(p, x, ldx, rows, depth, block, out);                                                 \
+    pack_rows(p, 1, x, ldx, rows, depth, block, out);                                              \
   }                                                                                                \
                                                                                                    \
   void PACKED_LINEAR(const packed_rows *x, const packed_weights *w, size_t first, size_t last,     \

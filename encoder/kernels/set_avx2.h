@@ -238,14 +238,17 @@ INLINE __m128i to_16_bits(__m256i x) {
 }
 
 /* As packed.c has it. */
-INLINE void v_store_bf16(uint16_t *p, V x) {
+INLINE W v_to_bf16(V x) {
   __m256i bits = _mm256_castps_si256(x);
   __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
   __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  __m256i all = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
-  _mm_storeu_si128((__m128i *)(void *)p, to_16_bits(all));
+  return _mm256_blendv_epi8(rounded, nan, is_nan);
+}
+
+INLINE void w_store_upper(uint16_t *p, W w) {
+  _mm_storeu_si128((__m128i *)(void *)p, to_16_bits(_mm256_srli_epi32(w, 16)));
 }
 
 INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {

@@ -237,13 +237,16 @@ typedef __m512i W;
 typedef __v32hi H; /* as __m512i, gcc 12 would keep copies of them */
 
 /* As packed.c has it. */
-INLINE void v_store_bf16(uint16_t *p, V x) {
+INLINE W v_to_bf16(V x) {
   __m512i bits = _mm512_castps_si512(x);
   __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
   __m512i nan = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-  __m512i all = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
-  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(all, 16)));
+  return _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+}
+
+INLINE void w_store_upper(uint16_t *p, W w) {
+  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(w, 16)));
 }
 
 INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {

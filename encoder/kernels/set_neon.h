@@ -213,12 +213,16 @@ typedef uint32x4_t W;
 typedef int16x8_t H;
 
 /* As packed.c has it. */
-INLINE void v_store_bf16(uint16_t *p, V x) {
+INLINE W v_to_bf16(V x) {
   uint32x4_t bits = vreinterpretq_u32_f32(x);
   uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
   uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
   uint32x4_t nan = vorrq_u32(bits, vdupq_n_u32(0x400000));
-  vst1_u16(p, vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, nan), 16));
+  return vbslq_u32(vceqq_f32(x, x), rounded, nan);
+}
+
+INLINE void w_store_upper(uint16_t *p, W w) {
+  vst1_u16(p, vshrn_n_u32(w, 16));
 }
 
 INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {

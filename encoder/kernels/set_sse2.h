@@ -262,14 +262,19 @@ typedef __v4si I;
 typedef __m128i W;
 typedef __v8hi H;
 
-/* As packed.c has it. Moved down with its sign, a number of 16 bits is packed as it is. */
-INLINE void v_store_bf16(uint16_t *p, V x) {
+/* As packed.c has it. */
+INLINE W v_to_bf16(V x) {
   __m128i bits = _mm_castps_si128(x);
   __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
   __m128i rounded = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
   __m128i nan = _mm_or_si128(bits, _mm_set1_epi32(0x400000));
   V all = choose(_mm_cmpunord_ps(x, x), _mm_castsi128_ps(nan), _mm_castsi128_ps(rounded));
-  __m128i upper = _mm_srai_epi32(_mm_castps_si128(all), 16);
+  return _mm_castps_si128(all);
+}
+
+/* Moved down with its sign, a number of 16 bits is packed as it is. */
+INLINE void w_store_upper(uint16_t *p, W w) {
+  __m128i upper = _mm_srai_epi32(w, 16);
   _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(upper, upper));
 }
 

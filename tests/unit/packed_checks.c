@@ -332,11 +332,17 @@ static float hard_number(size_t i) {
   return from_bits(bits | (i % 2 == 0 ? 0 : 0x80000000u));
 }
 
+/* Term d of a row of bf16. */
+static float bf16_term(const packed_rows *rows, size_t r, size_t d) {
+  const char *row = (const char *)rows->codes + r * rows->stride;
+  return rows->wide ? ((const float *)(const void *)row)[d]
+                    : from_bits((uint32_t)((const uint16_t *)(const void *)row)[d] << 16);
+}
+
 static void compare_bf16_row(const packed_rows *rows, size_t r, const float *x, int *failures) {
-  const uint16_t *codes = (const uint16_t *)rows->codes + r * rows->stride / 2;
-  for (size_t d = 0; d < rows->stride / 2; d++) {
-    float got = from_bits((uint32_t)codes[d] << 16),
-          want = d < rows->depth ? nearest_bf16(x[d]) : 0;
+  size_t terms = rows->stride / (rows->wide ? sizeof(float) : sizeof(uint16_t));
+  for (size_t d = 0; d < terms; d++) {
+    float got = bf16_term(rows, r, d), want = d < rows->depth ? nearest_bf16(x[d]) : 0;
     if (!same_number(got, want))
       check_failed(failures, "bf16 of %.9g is %.9g, not %.9g", d < rows->depth ? (double)x[d] : 0,
                    (double)got, (double)want);
@@ -422,6 +428,7 @@ int check_packed_layout(const kernels *set) {
   if (packed_bytes(PRECISION_FLOAT32, 5, 5) != 0 || packed_bytes(PRECISION_BF16, 17, 33) != 4096 ||
       packed_bytes(PRECISION_INT8, 17, 5) != 2048 + 32 * 8 ||
       packed_rows_bytes(PRECISION_INT8, 17, 65) != 17 * 128 + 192 ||
+      packed_rows_bytes(PRECISION_BF16, 17, 33) != 17 * 256 ||
       packed_bytes(PRECISION_BF16, SIZE_MAX, 2) != UINT64_MAX ||
       packed_rows_bytes(PRECISION_INT8, 2, SIZE_MAX / 2) != UINT64_MAX)
     check_failed(&failures, "the bytes of a block are wrong");
