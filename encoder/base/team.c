@@ -22,7 +22,8 @@
 enum {
   MAX_THREADS = 256,
   STACK_BYTES = 1 << 20,
-  SPIN_NS = 30000,    /* a barrier in a forward pass opens in less, mostly */
+  SPIN_NS = 100000,   /* a barrier opens in less, mostly, and so does the next text come;
+                         waking a thread takes a virtual machine as long */
   PAUSES_A_LOOK = 32, /* pauses between two looks at the clock */
   YIELDS = 16
 };
