@@ -56,6 +56,7 @@ static void add_encoder(digest_stream *d, const bert_model *m) {
   uint32_t epsilon;
   memcpy(&epsilon, &c->layer_norm_epsilon, sizeof epsilon);
   add_text(d, "precision", m->description.precision);
+  if (m->precision == PRECISION_INT8) add_text(d, "in bf16", "down, value");
   add_text(d, "family", c->family);
   add_number(d, "layers", c->layers);
   add_number(d, "heads", c->heads);

@@ -130,13 +130,15 @@ static int try_default(vtab *v, const char *recorded, loaded_model **out, bert_e
 
 /* ---- What to do without it ----------------------------------------------- */
 
-/* A name for the model that no other has on this connection. */
+/* A name for the model that no other has on this connection, and that bert_load does not
+** take for options. */
 static char *free_name(vtab *v, const recorded_model *r) {
-  char *name = sqlite3_mprintf("%s", r->name);
+  const char *usual = r->name[0] == '{' ? "model" : r->name;
+  char *name = sqlite3_mprintf("%s", usual);
   for (int i = 1; name != NULL && registry_loaded(v->connection, name) != NULL; i++) {
     sqlite3_free(name);
-    name = i == 1 ? sqlite3_mprintf("%s-%s", r->name, r->precision)
-                  : sqlite3_mprintf("%s-%s-%d", r->name, r->precision, i);
+    name = i == 1 ? sqlite3_mprintf("%s-%s", usual, r->precision)
+                  : sqlite3_mprintf("%s-%s-%d", usual, r->precision, i);
   }
   return name;
 }
@@ -161,6 +163,25 @@ static int refuse_record(vtab *v) {
                    v->name, v->name, v->name);
 }
 
+/* The model that its source and precision give now, if that is loaded and so is known to
+** be another one: a hub id stands for what was fetched last, a directory for what lies in
+** it. */
+static const loaded_model *changed(vtab *v, const recorded_model *r) {
+  const loaded_model *m = registry_first(v->connection);
+  while (m != NULL && (strcmp(m->place, r->source) != 0 ||
+                       strcmp(bert_describe(m->model)->precision, r->precision) != 0))
+    m = m->next;
+  return m;
+}
+
+static int refuse_changed(vtab *v, const recorded_model *r, const loaded_model *now) {
+  return vtab_fail(v, SQLITE_ERROR,
+                   "it was made with the model %s from %s in %s, but what is there now, loaded as "
+                   "%s, gives other vectors; load a copy of the first one, or make all vectors "
+                   "anew: INSERT INTO %s(%s) VALUES('rebuild')",
+                   r->name, r->source, r->precision, now->name, v->name, v->name);
+}
+
 /* `other` is the model that answered in its place, or NULL. */
 static int refuse(vtab *v, const recorded_model *r, const char *load, const loaded_model *other,
                   const bert_error *why) {
@@ -183,6 +204,8 @@ static int refuse_model(vtab *v, const loaded_model *other, const bert_error *wh
   int rc = read_recorded(v, &r);
   if (rc == SQLITE_OK && (r.name == NULL || r.source == NULL))
     rc = refuse_record(v);
+  else if (rc == SQLITE_OK && changed(v, &r) != NULL)
+    rc = refuse_changed(v, &r, changed(v, &r));
   else if (rc == SQLITE_OK) {
     char *load = load_statement(v, &r);
     rc = load != NULL ? refuse(v, &r, load, other, why) : SQLITE_NOMEM;
@@ -250,13 +273,10 @@ static int check_options(vtab *v, int *dim) {
   return check_chunks(v);
 }
 
-int model_record(vtab *v) {
-  bert_error error = {BERT_OK, ""};
+/* Records v->model. */
+static int record(vtab *v) {
   char text[DIGEST_TEXT];
   int dim = 0;
-  v->model = NULL;
-  if (registry_find(v->connection, v->declared.model, &v->model, &error) != BERT_OK)
-    return vtab_fail_bert(v, &error);
   int rc = check_options(v, &dim);
   if (rc == SQLITE_OK) rc = fingerprint(v, v->model, text);
   if (rc == SQLITE_OK) rc = config_set_text(v, "fingerprint", text);
@@ -266,5 +286,19 @@ int model_record(vtab *v) {
     rc = config_set_text(v, "precision", bert_describe(v->model->model)->precision);
   if (rc == SQLITE_OK) rc = config_set_int(v, "dim", dim);
   if (rc == SQLITE_OK) v->dim = dim;
+  return rc;
+}
+
+/* Somebody's trigger on the shadow tables may unload the model in between. */
+int model_record(vtab *v) {
+  bert_error error = {BERT_OK, ""};
+  loaded_model *m;
+  if (registry_find(v->connection, v->declared.model, &m, &error) != BERT_OK)
+    return vtab_fail_bert(v, &error);
+  loaded_model_hold(m);
+  v->model = m;
+  int rc = record(v);
+  v->model = NULL;
+  loaded_model_drop(m);
   return rc;
 }

@@ -212,6 +212,54 @@ static void a_hub_id_is_recorded_as_it_is(void **state) {
   unsetenv("HF_HUB_CACHE");
 }
 
+/* A hub id whose snapshot moved on: to load it once more would give the wrong one again. */
+static void what_the_source_gives_now_is_told_from_what_it_gave(void **state) {
+  const char *directory = tabledb_beside(state, "{moves}");
+  char *command = sqlite3_mprintf("cp -r '" TINY_MODEL "' '%s'", directory);
+  assert_int_equal(system(command), 0);
+  sqlite3_free(command);
+  sqlite3 *db = open_with(*state, directory, "m");
+  assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body); INSERT INTO n(body) VALUES('x')");
+  assert_runs(db, "UPDATE n_config SET value = '{moves}' WHERE key = 'model'");
+  sqldb_close(db);
+  /* A name that would be taken for options is not proposed. */
+  db = tabledb_open_modelless(*state);
+  assert_error_says(db, "SELECT * FROM n WHERE n MATCH 'x'", "SELECT bert_load('%s', 'model').",
+                    directory);
+  follow_the_error(db, "SELECT * FROM n WHERE n MATCH 'x'");
+  assert_answer(db, "SELECT rowid FROM n WHERE n MATCH 'x'", "1");
+  sqldb_close(db);
+  command = sqlite3_mprintf("rm -r '%s' && cp -r '" OTHER_MODEL "' '%s'", directory, directory);
+  assert_int_equal(system(command), 0);
+  sqlite3_free(command);
+  db = tabledb_open_modelless(*state);
+  follow_the_error(db, "SELECT * FROM n WHERE n MATCH 'x'");
+  assert_error(db, "SELECT * FROM n WHERE n MATCH 'x'",
+               "but what is there now, loaded as model, gives other vectors");
+  assert_error(db, "SELECT * FROM n WHERE n MATCH 'x'", "INSERT INTO n(n) VALUES('rebuild')");
+  sqldb_close(db);
+}
+
+static void unload_m(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc, (void)argv;
+  sqlite3_exec(sqlite3_context_db_handle(context), "SELECT bert_unload('m')", NULL, NULL, NULL);
+}
+
+/* Also by a trigger on a shadow table: the model is held as long as it is read. */
+static void a_model_may_be_unloaded_while_it_is_recorded(void **state) {
+  sqlite3 *db = open_with(*state, TINY_MODEL, "m");
+  assert_runs(db, "CREATE VIRTUAL TABLE n USING bertsql(body, model='m');"
+                  "INSERT INTO n(body) VALUES('x')");
+  sqlite3_create_function(db, "unload_m", 0, SQLITE_UTF8, NULL, unload_m, NULL, NULL);
+  assert_runs(db, "CREATE TRIGGER t AFTER INSERT ON n_config BEGIN SELECT unload_m(); END");
+  assert_error(db, "INSERT INTO n(n) VALUES('rebuild')", "bert_load(");
+  assert_runs(db, "DROP TRIGGER t");
+  assert_runs(db, "SELECT bert_load('" TINY_MODEL "', 'm')");
+  assert_answer(db, "SELECT rowid FROM n WHERE n MATCH 'x'", "1");
+  assert_sound(db, "n");
+  sqldb_close(db);
+}
+
 /* ---- Another model ----------------------------------------------------------------- */
 
 static void another_model_under_the_name_is_an_error(void **state) {
@@ -492,6 +540,8 @@ int main(void) {
       IN_FOLDER(a_directory_is_recorded_by_its_absolute_path),
       IN_FOLDER(a_relative_path_that_was_recorded_is_kept),
       IN_FOLDER(a_hub_id_is_recorded_as_it_is),
+      IN_FOLDER(what_the_source_gives_now_is_told_from_what_it_gave),
+      IN_FOLDER(a_model_may_be_unloaded_while_it_is_recorded),
       IN_FOLDER(another_model_under_the_name_is_an_error),
       IN_FOLDER(another_precision_is_another_model),
       IN_FOLDER(rebuild_takes_the_new_model),
