@@ -26,7 +26,9 @@ static bert_status pack_linear(encoder_weights *w, linear *l, packed_precision p
 /* In int8 two products of a layer stay in bf16. What comes out of the activation has a few
 ** numbers far beyond all others, and codes of 8 bits would leave little of the rest. And
 ** rounded values are the largest part of the error of a text of a word or two, where few of
-** them are summed; rounded queries and keys hardly count, for they only weight the sum. */
+** them are summed; rounded queries and keys hardly count, for they only weight the sum.
+*(model/fingerprint.c names the two: with others
+** the vectors are another model's.) */
 static packed_precision part_precision(const encoder_weights *w, const layer_weights *l,
                                        const linear *part) {
   int delicate = part == &l->down || part == &l->value;

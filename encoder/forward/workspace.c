@@ -31,12 +31,9 @@ static uint64_t gate_floats(const encoder_weights *w) {
 /* Bytes of rows made ready for a product of reduced precision, the widest of a layer. */
 static uint64_t packed_size(const encoder_weights *w) {
   size_t widest = (size_t)(w->hidden > w->intermediate ? w->hidden : w->intermediate);
+  /* Layers of int8 have products of bf16 too, whose rows need more in any width. */
   if (w->precision == PRECISION_FLOAT32) return 0;
-  /* Layers of int8 have products of bf16 too, whose rows are longer; but rows of up to
-  ** 32 terms are as long in both, and those of int8 have their numbers beside them. */
-  uint64_t bf16 = packed_rows_bytes(PRECISION_BF16, FEED_FORWARD_ROWS, widest);
-  uint64_t own = packed_rows_bytes(w->precision, FEED_FORWARD_ROWS, widest);
-  return ((own > bf16 ? own : bf16) + 63) / 64 * 64;
+  return packed_rows_bytes(PRECISION_BF16, FEED_FORWARD_ROWS, widest);
 }
 
 static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t longest, int members) {

@@ -204,11 +204,13 @@ static int refuse_model(vtab *v, const loaded_model *other, const bert_error *wh
   int rc = read_recorded(v, &r);
   if (rc == SQLITE_OK && (r.name == NULL || r.source == NULL))
     rc = refuse_record(v);
-  else if (rc == SQLITE_OK && changed(v, &r) != NULL)
-    rc = refuse_changed(v, &r, changed(v, &r));
   else if (rc == SQLITE_OK) {
-    char *load = load_statement(v, &r);
-    rc = load != NULL ? refuse(v, &r, load, other, why) : SQLITE_NOMEM;
+    const loaded_model *now = changed(v, &r);
+    char *load = now == NULL ? load_statement(v, &r) : NULL;
+    if (now != NULL)
+      rc = refuse_changed(v, &r, now);
+    else
+      rc = load != NULL ? refuse(v, &r, load, other, why) : SQLITE_NOMEM;
     sqlite3_free(load);
   }
   recorded_clear(&r);

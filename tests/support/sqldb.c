@@ -47,13 +47,20 @@ static void append_column(sqlite3_str *out, sqlite3_stmt *statement, int column)
   }
 }
 
-static int append_rows(sqlite3_str *out, sqlite3_stmt *statement) {
-  int rc;
-  while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+/* The rows from one on to which the statement came with `rc`. */
+static int append_rows(sqlite3_str *out, sqlite3_stmt *statement, int rc) {
+  for (; rc == SQLITE_ROW; rc = sqlite3_step(statement)) {
     if (sqlite3_str_length(out) > 0) sqlite3_str_appendchar(out, 1, '\n');
     for (int i = 0; i < sqlite3_column_count(statement); i++) append_column(out, statement, i);
   }
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+char *sqldb_rest(sqlite3_stmt *statement) {
+  sqlite3_str *out = sqlite3_str_new(NULL);
+  if (append_rows(out, statement, SQLITE_ROW) != SQLITE_OK)
+    fail_msg("%s", sqlite3_errmsg(sqlite3_db_handle(statement)));
+  return sqlite3_str_finish(out);
 }
 
 char *sqldb_answer(sqlite3 *db, const char *sql, int *rc) {
@@ -62,7 +69,8 @@ char *sqldb_answer(sqlite3 *db, const char *sql, int *rc) {
   while (code == SQLITE_OK && *sql != 0) {
     sqlite3_stmt *statement = NULL;
     code = sqlite3_prepare_v2(db, sql, -1, &statement, &sql);
-    if (code == SQLITE_OK && statement != NULL) code = append_rows(out, statement);
+    if (code == SQLITE_OK && statement != NULL)
+      code = append_rows(out, statement, sqlite3_step(statement));
     if (code != SQLITE_OK) {
       sqlite3_str_reset(out);
       sqlite3_str_appendf(out, "ERROR: %s", sqlite3_errmsg(db));

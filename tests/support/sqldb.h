@@ -24,6 +24,10 @@ void sqldb_close(sqlite3 *db);
 ** without memory. */
 char *sqldb_answer(sqlite3 *db, const char *sql, int *rc);
 
+/* The same of the row that a statement is at and those after it; ends the test on an
+** error. */
+char *sqldb_rest(sqlite3_stmt *statement);
+
 /* The answer is exactly `expected`. */
 void assert_answer(sqlite3 *db, const char *sql, const char *expected);
 

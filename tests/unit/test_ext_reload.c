@@ -53,28 +53,11 @@ static char *answer_of(const char *directory, const char *sql) {
   return answer;
 }
 
-/* The rows of `s` from the one it is at, as sqldb_answer writes those of one column. */
-static char *rest_of(sqlite3_stmt *s) {
-  sqlite3_str *out = sqlite3_str_new(NULL);
-  int rc;
-  do {
-    const unsigned char *bytes = sqlite3_column_blob(s, 0);
-    int size = sqlite3_column_bytes(s, 0), blob = sqlite3_column_type(s, 0) == SQLITE_BLOB;
-    if (sqlite3_str_length(out) > 0) sqlite3_str_appendchar(out, 1, '\n');
-    if (!blob) sqlite3_str_append(out, (const char *)bytes, size);
-    if (blob) sqlite3_str_appendall(out, "x'");
-    for (int i = 0; blob && i < size; i++) sqlite3_str_appendf(out, "%02x", bytes[i]);
-    if (blob) sqlite3_str_appendall(out, "'");
-  } while ((rc = sqlite3_step(s)) == SQLITE_ROW);
-  if (rc != SQLITE_DONE) fail_msg("%s", sqlite3_errmsg(sqlite3_db_handle(s)));
-  return sqlite3_str_finish(out);
-}
-
 /* The answer to `q` when m becomes another model behind its first row. */
 static char *answer_with_reload(sqlite3_stmt *s, const query *q) {
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   rename_to_m(sqlite3_db_handle(s), q->second);
-  return rest_of(s);
+  return sqldb_rest(s);
 }
 
 static void check_kept(const query *q) {
@@ -88,7 +71,7 @@ static void check_kept(const query *q) {
   /* The next run is another statement's. */
   sqlite3_reset(s);
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-  answer = rest_of(s);
+  answer = sqldb_rest(s);
   assert_string_equal(answer, second);
   assert_string_not_equal(answer, first);
   sqlite3_free(answer);
@@ -174,7 +157,7 @@ static void a_search_takes_the_model_of_its_table(void **state) {
   s = sqldb_prepare(db, joined.sql);
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   assert_answer(db, "SELECT bert_unload('m')", "m");
-  answer = rest_of(s);
+  answer = sqldb_rest(s);
   assert_string_equal(answer, "time flies\nfruit flies like a banana\nan arrow");
   sqlite3_free(answer);
   sqlite3_reset(s);
@@ -196,7 +179,7 @@ static void a_text_alone_takes_the_default_of_the_moment(void **state) {
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   assert_int_equal(sqlite3_step(s), SQLITE_ROW);
   rename_to_m(db, q.second);
-  char *rest = rest_of(s), *row = strchr(first, '\n') + 1;
+  char *rest = sqldb_rest(s), *row = strchr(first, '\n') + 1;
   size_t size = strcspn(row, "\n");
   assert_memory_equal(rest, row, size); /* the row it was at */
   assert_string_equal(strrchr(rest, '\n'), strrchr(second, '\n'));
@@ -224,7 +207,7 @@ static void what_is_kept_goes_with_the_statement(void **state) {
       none = sqlite3_memory_used();
       assert_int_equal(sqlite3_step(s), SQLITE_ROW);
       assert_answer(db, "SELECT bert_unload('m')", "m");
-      sqlite3_free(rest_of(s));
+      sqlite3_free(sqldb_rest(s));
       if (round == 1) assert_true(sqlite3_memory_used() < none - 100000);
       sqlite3_finalize(s);
     }

@@ -25,7 +25,9 @@
 
 /* ---- Near the reference ---------------------------------------------------- */
 
-/* made[count, DIM]: the embeddings of texts[count] by the real model in `precision`. */
+enum { MINILM_DIM = 384 }; /* of the real model */
+
+/* made[count, MINILM_DIM]: the embeddings of texts[count] by the real model in `precision`. */
 static void embed_in(const char *precision, const bert_text *texts, size_t count, float *made) {
   bert_model *model = open_model_in(MINILM_DIRECTORY, precision);
   bert_encoder *encoder = make_encoder(model, 0);
@@ -35,22 +37,28 @@ static void embed_in(const char *precision, const bert_text *texts, size_t count
   bert_close(model);
 }
 
+/* The smallest cosine of made[i, MINILM_DIM] and expected[i, MINILM_DIM], i < count. */
+static double smallest_of(const float *made, const float *expected, size_t count) {
+  double smallest = 1;
+  for (size_t i = 0; i < count; i++) {
+    double c = cosine_in_double(made + i * MINILM_DIM, expected + i * MINILM_DIM, MINILM_DIM);
+    if (!(c >= smallest)) smallest = c;
+  }
+  return smallest;
+}
+
 /* The smallest cosine to sentence-transformers' embeddings of the real model. */
 static double smallest_cosine(const char *precision) {
-  enum { DIM = 384 };
   golden g = golden_open("tests/golden/minilm");
   const json_value *texts = json_get(g.root, "texts");
   size_t count = (size_t)dice_size((int)texts->size, 3);
-  const float *expected = golden_tensor(&g, "embedding", texts->size * DIM); /* [count, DIM] */
-  float *made = malloc(count * DIM * sizeof *made);                          /* [count, DIM] */
+  const float *expected =
+      golden_tensor(&g, "embedding", texts->size * MINILM_DIM); /* [count, MINILM_DIM] */
+  float *made = malloc(count * MINILM_DIM * sizeof *made);      /* [count, MINILM_DIM] */
   bert_text *list = malloc(count * sizeof *list);
-  double smallest = 1;
   for (size_t i = 0; i < count; i++) list[i] = golden_text(golden_at(texts, i));
   embed_in(precision, list, count, made);
-  for (size_t i = 0; i < count; i++) {
-    double c = cosine_in_double(made + i * DIM, expected + i * DIM, DIM);
-    if (!(c >= smallest)) smallest = c;
-  }
+  double smallest = smallest_of(made, expected, count);
   free(list);
   free(made);
   golden_close(&g);
@@ -79,18 +87,13 @@ static double smallest_cosine_of_words(const char *precision) {
       "null",       "token",       "Paris",       "war",     "SQLite", "attention", "banana",
       "thank you",  "not bad",     "who?",        "stop!",   "a b",    "cold beer", "red car",
       "black hole", "credit card", "hello world", "the end", "why not"};
-  enum { COUNT = sizeof words / sizeof words[0], DIM = 384 };
-  static float plain[COUNT * DIM], made[COUNT * DIM]; /* [COUNT, DIM] */
+  enum { COUNT = sizeof words / sizeof words[0] };
+  static float plain[COUNT * MINILM_DIM], made[COUNT * MINILM_DIM]; /* [COUNT, MINILM_DIM] */
   bert_text list[COUNT];
-  double smallest = 1;
   for (size_t i = 0; i < COUNT; i++) list[i] = (bert_text){words[i], strlen(words[i])};
   embed_in(NULL, list, COUNT, plain);
   embed_in(precision, list, COUNT, made);
-  for (size_t i = 0; i < COUNT; i++) {
-    double c = cosine_in_double(made + i * DIM, plain + i * DIM, DIM);
-    if (!(c >= smallest)) smallest = c;
-  }
-  return smallest;
+  return smallest_of(made, plain, COUNT);
 }
 
 static void check_words(const char *set) {
