@@ -96,8 +96,15 @@ INLINE float row_max(const float *x, size_t cols) {
   return v_max_lane(max);
 }
 
-/* x[cols] = exp(x - max); the sum of it. The lanes past the end are filled with
-** -infinity, whose exp is 0. */
+static const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* >= LANES */
+
+/* exp(x[n] - m) for n < LANES, and 0 in the other lanes. They are filled with m first: the
+** exp of -infinity is a number so small that processors take a hundred cycles for it. */
+INLINE V v_exp_part(const float *x, size_t n, V m) {
+  return v_mul(v_exp(v_sub(v_load_part_or(x, n, m), m)), v_load_part(ones, n));
+}
+
+/* x[cols] = exp(x - max); the sum of it. */
 INLINE float store_exp(float *x, float max, size_t cols) {
   V m = v_set1(max), sum = v_set1(0.0f);
   size_t i = 0;
@@ -111,7 +118,7 @@ INLINE float store_exp(float *x, float max, size_t cols) {
     sum = v_add(sum, block);
   }
   if (i < cols) {
-    V e = v_exp(v_sub(v_load_part_or(x + i, cols - i, v_set1(-HUGE_VALF)), m));
+    V e = v_exp_part(x + i, cols - i, m);
     v_store_part(x + i, e, cols - i);
     sum = v_add(sum, e);
   }
@@ -125,12 +132,28 @@ INLINE void scale_row(float *x, float scale, size_t cols) {
   if (i < cols) v_store_part(x + i, v_mul(v_load_part(x + i, cols - i), s), cols - i);
 }
 
+/* A row that fits into a vector stays there: the steps of softmax, and its bits, without
+** the way through memory between them. */
+INLINE void softmax_short(float *x, size_t cols) {
+  V m = v_set1(row_max(x, cols));
+  V e = cols == LANES ? v_exp(v_sub(v_load(x), m)) : v_exp_part(x, cols, m);
+  e = v_mul(e, v_set1(1.0f / v_sum(e)));
+  if (cols == LANES)
+    v_store(x, e);
+  else
+    v_store_part(x, e, cols);
+}
+
 /* Some rows go through each step together: in one short row every step waits for
 ** the one before. */
 enum { SOFTMAX_ROWS = 8 };
 
 static void softmax(float *x, size_t ldx, size_t rows, size_t cols) {
   if (cols == 0) return;
+  if (cols <= LANES) {
+    for (size_t r = 0; r < rows; r++) softmax_short(x + r * ldx, cols);
+    return;
+  }
   for (size_t first = 0; first < rows; first += SOFTMAX_ROWS) {
     float *row = x + first * ldx; /* [n, cols; ldx] */
     float max[SOFTMAX_ROWS], sum[SOFTMAX_ROWS];
