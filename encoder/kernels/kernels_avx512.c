@@ -10,6 +10,7 @@
 
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
+#define FEW_SUMS 26
 #define FEW_ROWS 16
 #define FEW_MOST 32
 

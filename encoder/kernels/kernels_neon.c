@@ -9,8 +9,9 @@
 
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
-#define FEW_ROWS 8
-#define FEW_MOST 8
+#define FEW_SUMS 26
+#define FEW_ROWS 16
+#define FEW_MOST 32
 
 static int always(void) {
   return 1;

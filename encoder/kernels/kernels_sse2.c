@@ -9,14 +9,12 @@
 
 /* 12 sums, a factor, a product that waits to be added, and two of the three vectors, of
 ** which the compiler reads the third from memory again: 6 rows by 2 vectors leave none in
-** memory but repeat more factors in all lanes, and are 9% slower. Few rows in registers
-** need a shuffle for each product: a panel is faster from 3 rows on, and up to 11 also
-** than x turned. */
+** memory but repeat more factors in all lanes, and are 9% slower. */
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
-#define FEW_ROWS 8
-#define FEW_MOST 2
-#define UPRIGHT_LEAST 12
+#define FEW_SUMS 12
+#define FEW_ROWS 13
+#define FEW_MOST 32
 
 static int always(void) {
   return 1;

@@ -15,7 +15,7 @@
 
 TARGET_BEGIN(AVX2)
 
-enum { LANES = 8 };
+enum { LANES = 8, STEP = 8 };
 
 typedef __m256 V;
 typedef __m256d D;
@@ -148,21 +148,26 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-INLINE __m256 load_fours(const float *p, const float *q) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(q), 1);
+INLINE V v_set4(const float *p) {
+  return _mm256_broadcast_ps((const __m128 *)(const void *)p);
 }
 
-/* Fours of rows 4 apart side by side, then 4 by 4 numbers in each half. */
-INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
-  __m256 p0 = load_fours(p, p + 4 * stride), p1 = load_fours(p + stride, p + 5 * stride);
-  __m256 p2 = load_fours(p + 2 * stride, p + 6 * stride);
-  __m256 p3 = load_fours(p + 3 * stride, p + 7 * stride);
-  __m256 a = _mm256_unpacklo_ps(p0, p1), b = _mm256_unpackhi_ps(p0, p1);
-  __m256 c = _mm256_unpacklo_ps(p2, p3), d = _mm256_unpackhi_ps(p2, p3);
-  out[0] = _mm256_shuffle_ps(a, c, 0x44);
-  out[1] = _mm256_shuffle_ps(a, c, 0xee);
-  out[2] = _mm256_shuffle_ps(b, d, 0x44);
-  out[3] = _mm256_shuffle_ps(b, d, 0xee);
+INLINE void v_turn_fours(V v[4]) {
+  V a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
+  V c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm256_shuffle_ps(a, c, 0x44);
+  v[1] = _mm256_shuffle_ps(a, c, 0xee);
+  v[2] = _mm256_shuffle_ps(b, d, 0x44);
+  v[3] = _mm256_shuffle_ps(b, d, 0xee);
+}
+
+INLINE V v_load_fours(const float *p, size_t stride) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + stride), 1);
+}
+
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+  out[0] = v_load_fours(p, stride);
+  out[1] = v_load_fours(p + 4, stride);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -15,7 +15,7 @@
 
 TARGET_BEGIN(AVX512)
 
-enum { LANES = 16 };
+enum { LANES = 16, STEP = 8 };
 
 typedef __m512 V;
 typedef __m512d D;
@@ -144,24 +144,36 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-/* Fours of rows 4 apart side by side, put in place while they are loaded. */
-INLINE V load_four_fours(const float *p, size_t stride) {
-  V v = _mm512_castps128_ps512(_mm_loadu_ps(p));
-  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * stride));
-  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * stride));
-  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * stride));
+INLINE V v_set4(const float *p) {
+  return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
 }
 
-/* 4 by 4 numbers in each quarter. */
-INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
-  V p0 = load_four_fours(p, stride), p1 = load_four_fours(p + stride, stride);
-  V p2 = load_four_fours(p + 2 * stride, stride), p3 = load_four_fours(p + 3 * stride, stride);
-  V a = _mm512_unpacklo_ps(p0, p1), b = _mm512_unpackhi_ps(p0, p1);
-  V c = _mm512_unpacklo_ps(p2, p3), d = _mm512_unpackhi_ps(p2, p3);
-  out[0] = _mm512_shuffle_ps(a, c, 0x44);
-  out[1] = _mm512_shuffle_ps(a, c, 0xee);
-  out[2] = _mm512_shuffle_ps(b, d, 0x44);
-  out[3] = _mm512_shuffle_ps(b, d, 0xee);
+INLINE void v_turn_fours(V v[4]) {
+  V a = _mm512_unpacklo_ps(v[0], v[1]), b = _mm512_unpackhi_ps(v[0], v[1]);
+  V c = _mm512_unpacklo_ps(v[2], v[3]), d = _mm512_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm512_shuffle_ps(a, c, 0x44);
+  v[1] = _mm512_shuffle_ps(a, c, 0xee);
+  v[2] = _mm512_shuffle_ps(b, d, 0x44);
+  v[3] = _mm512_shuffle_ps(b, d, 0xee);
+}
+
+/* Put in place while they are loaded. */
+INLINE V v_load_fours(const float *p, size_t stride) {
+  V v = _mm512_castps128_ps512(_mm_loadu_ps(p));
+  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + stride));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 2 * stride));
+  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 3 * stride));
+}
+
+INLINE V load_two_eights(const float *p, const float *q) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(q), 1);
+}
+
+/* Two operations a vector, one of them beside a load. */
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+  V a = load_two_eights(p, p + stride), b = load_two_eights(p + 2 * stride, p + 3 * stride);
+  out[0] = _mm512_shuffle_f32x4(a, b, 0x88);
+  out[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

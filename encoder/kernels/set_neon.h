@@ -10,7 +10,7 @@
 #include <arm_neon.h>
 #include <string.h>
 
-enum { LANES = 4 };
+enum { LANES = 4, STEP = 4 };
 
 typedef float32x4_t V;
 typedef float64x2_t D;
@@ -132,14 +132,26 @@ INLINE float v_max_lane(V v) {
   return vmaxvq_f32(v);
 }
 
+INLINE V v_set4(const float *p) {
+  return v_load(p);
+}
+
 /* Two pairs of rows interleaved, then halves exchanged. */
-INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
-  float32x4x2_t a = vtrnq_f32(vld1q_f32(p), vld1q_f32(p + stride));
-  float32x4x2_t b = vtrnq_f32(vld1q_f32(p + 2 * stride), vld1q_f32(p + 3 * stride));
-  out[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
-  out[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
-  out[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
-  out[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+INLINE void v_turn_fours(V v[4]) {
+  float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
+  v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+  v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+  v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+  v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
+INLINE V v_load_fours(const float *p, size_t stride) {
+  (void)stride;
+  return v_load(p);
+}
+
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+  out[0] = v_load_fours(p, stride);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

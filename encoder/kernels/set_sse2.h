@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #include <string.h>
 
-enum { LANES = 4 };
+enum { LANES = 4, STEP = 4 };
 #define FUSED 0
 
 typedef __m128 V;
@@ -159,16 +159,27 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
+INLINE V v_set4(const float *p) {
+  return v_load(p);
+}
+
 /* Pairs of rows interleaved, then halves exchanged. */
-INLINE void v_load_turned(const float *p, size_t stride, V out[4]) {
-  V p0 = v_load(p), p1 = v_load(p + stride);
-  V p2 = v_load(p + 2 * stride), p3 = v_load(p + 3 * stride);
-  V a = _mm_unpacklo_ps(p0, p1), b = _mm_unpackhi_ps(p0, p1);
-  V c = _mm_unpacklo_ps(p2, p3), d = _mm_unpackhi_ps(p2, p3);
-  out[0] = _mm_movelh_ps(a, c);
-  out[1] = _mm_movehl_ps(c, a);
-  out[2] = _mm_movelh_ps(b, d);
-  out[3] = _mm_movehl_ps(d, b);
+INLINE void v_turn_fours(V v[4]) {
+  V a = _mm_unpacklo_ps(v[0], v[1]), b = _mm_unpackhi_ps(v[0], v[1]);
+  V c = _mm_unpacklo_ps(v[2], v[3]), d = _mm_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm_movelh_ps(a, c);
+  v[1] = _mm_movehl_ps(c, a);
+  v[2] = _mm_movelh_ps(b, d);
+  v[3] = _mm_movehl_ps(d, b);
+}
+
+INLINE V v_load_fours(const float *p, size_t stride) {
+  (void)stride;
+  return v_load(p);
+}
+
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+  out[0] = v_load_fours(p, stride);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

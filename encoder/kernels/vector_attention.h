@@ -111,7 +111,7 @@ static void attention_scores(const float *q, size_t ldq, const float *k, size_t 
     size_t d = 0;
     do {
       size_t depth = width - d < WIDTH_BLOCK ? width - d : WIDTH_BLOCK;
-      turn_matrix(k + j * ldk + d, ldk, n, depth, turned, KEY_BLOCK);
+      turn_matrix(k + j * ldk + d, ldk, n, depth, turned, KEY_BLOCK, 4 * KEY_BLOCK);
       outer_product(q + d, ldq, turned, KEY_BLOCK, depth, 1, d == 0,
                     d + depth == width ? scale : 1.0f, scores + j, lds, queries, n);
       d += depth;

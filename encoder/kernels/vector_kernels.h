@@ -20,7 +20,11 @@
 **   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
 **   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
 **   v_sum, v_max_lane      over the lanes, to a float
-**   v_load_turned(p, stride, V out[4])   out[4, LANES] = p[LANES, 4; stride]^T
+**   v_set4(p)              4 numbers, repeated
+**   v_load_fours(p, stride)   4 numbers from each of LANES / 4 places
+**   v_load_lines(p, stride, V out[STEP / 4])   STEP numbers, 4 or 8, from each of them; out
+**                          has the fours of all first, then the next four of all
+**   v_turn_fours(V v[4])   the 4 by 4 numbers that lie in the same four lanes are turned
 **   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)
 **                          doubles: the lower and the upper half of a vector
@@ -31,11 +35,10 @@
 **   s_sum4(I32[4], out)     over the lanes of four, to out[4]
 **   TILE_ROWS, TILE_VECTORS   rows, at most 8, and vectors, at most 3, of a tile of
 **                          linear with many rows, by the number of registers
-**   FEW_ROWS               rows of a tile of linear with few, 8, 10 or 16: as many sums
-**                          as leave registers for one v_load_turned
+**   FEW_ROWS               rows of a tile of linear with few, 13 or 16: as many sums as leave
+**                          registers for a number of x and some of w
+**   FEW_SUMS               sums of a tile that has them for two or four vectors of columns
 **   FEW_MOST               rows up to which that form is the fastest
-**   UPRIGHT_LEAST          where FEW_MOST < 16: rows from which vector_upright.h is, or not
-**                          defined where it follows at once
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>

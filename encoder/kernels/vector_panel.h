@@ -10,27 +10,29 @@ typedef struct panel_block {
                         NULL when that is done */
   const float *next; /* [next_cols, depth; ldw], fetched meanwhile */
   const float *bias; /* [cols] in the last block of depth; else NULL */
-  float *panel;      /* [depth, TILE_COLS] */
-  size_t ldx, ldw, ldy, cols, next_cols, depth;
+  float *panel;      /* [CHAINS, length, TILE_COLS] */
+  size_t ldx, ldw, ldy, cols, next_cols, depth, length; /* length: steps of the longest chain */
   int fresh; /* 1 in the first block of depth: y holds nothing yet */
 } panel_block;
 
-INLINE void turn_line(const panel_block *b, size_t d, size_t n) {
+INLINE void turn_line(const panel_block *b, size_t d) {
+  size_t n = least(b->depth - d, LINE);
   fetch_rows(b->next + d, b->ldw, b->next_cols);
-  turn_matrix(b->w + d, b->ldw, b->cols, n, b->panel + d * TILE_COLS, TILE_COLS);
+  turn_matrix(b->w + d, b->ldw, b->cols, n, b->panel + d / CHAINS * TILE_COLS,
+              b->length * TILE_COLS, TILE_COLS);
 }
 
 /* y[R, (C - 1) * LANES + last] = sum, or y + sum; + bias. */
-INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, size_t last,
-                       V sum[TILE_ROWS][TILE_VECTORS], float *y) {
+INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, size_t chain,
+                       size_t last, V sum[TILE_ROWS][TILE_VECTORS], float *y) {
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) {
       float *p = y + r * b->ldy + c * LANES;
       const float *bias = b->bias + c * LANES;
       int whole = c + 1 < C || last == LANES;
       V out = sum[r][c];
-      if (!b->fresh) out = v_add(whole ? v_load(p) : v_load_part(p, last), out);
-      if (b->bias != NULL) out = v_add(out, whole ? v_load(bias) : v_load_part(bias, last));
+      if (!b->fresh || chain > 0) out = v_add(whole ? v_load(p) : v_load_part(p, last), out);
+      if (b->bias != NULL && chain + 1 == CHAINS) out = v_add(out, whole ? v_load(bias) : v_load_part(bias, last));
       if (whole)
         v_store(p, out);
       else
@@ -39,27 +41,47 @@ INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, siz
   }
 }
 
-/* R rows of x[., depth; ldx] by the C vectors of the panel: R and C are constants
-** where this is used. */
-INLINE void panel_tile(const size_t R, const size_t C, const panel_block *b, const float *x,
-                       float *y) {
-  V sum[TILE_ROWS][TILE_VECTORS];
+/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. */
+INLINE void panel_steps(const size_t R, const size_t C, const float *x, size_t ldx,
+                        const float *panel, size_t steps, V sum[TILE_ROWS][TILE_VECTORS]) {
+  for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
+    V row[TILE_VECTORS];
+    UNROLL for (size_t c = 0; c < C; c++) row[c] = v_load(panel + c * LANES);
+    UNROLL for (size_t r = 0; r < R; r++) {
+      V factor = v_set1(x[r * ldx + CHAINS * k]);
+      UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_fma(factor, row[c], sum[r][c]);
+    }
+  }
+}
+
+/* A chain of R rows of x[., depth; ldx] by the C vectors of the panel: R and C are
+** constants where this is used. */
+INLINE void panel_chain(const size_t R, const size_t C, const panel_block *b, size_t chain,
+                        const float *x, V sum[TILE_ROWS][TILE_VECTORS]) {
+  const float *panel = b->panel + chain * b->length * TILE_COLS;
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_set1(0.0f);
   }
-  for (size_t line = 0; line < b->depth; line += LINE) {
-    size_t end = b->depth - line < LINE ? b->depth : line + LINE;
-    if (b->w != NULL) turn_line(b, line, end - line);
-    for (size_t d = line; d < end; d++) {
-      V row[TILE_VECTORS];
-      UNROLL for (size_t c = 0; c < C; c++) row[c] = v_load(b->panel + d * TILE_COLS + c * LANES);
-      UNROLL for (size_t r = 0; r < R; r++) {
-        V factor = v_set1(x[r * b->ldx + d]);
-        UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_fma(factor, row[c], sum[r][c]);
-      }
+  if (chain == 0 && b->w != NULL) {
+    for (size_t d = 0; d < b->depth; d += LINE) {
+      size_t k = d / CHAINS;
+      turn_line(b, d);
+      panel_steps(R, C, x + d, b->ldx, panel + k * TILE_COLS, least(b->length - k, LINE / CHAINS),
+                  sum);
     }
+  } else {
+    size_t steps = (b->depth + CHAINS - 1 - chain) / CHAINS;
+    panel_steps(R, C, x + chain, b->ldx, panel, steps, sum);
   }
-  close_tile(R, C, b, b->cols - (C - 1) * LANES, sum, y);
+}
+
+INLINE void panel_tile(const size_t R, const size_t C, const panel_block *b, const float *x,
+                       float *y) {
+  for (size_t chain = 0; chain < CHAINS; chain++) {
+    V sum[TILE_ROWS][TILE_VECTORS];
+    panel_chain(R, C, b, chain, x, sum);
+    close_tile(R, C, b, chain, b->cols - (C - 1) * LANES, sum, y);
+  }
 }
 
 #define PANEL_CASE(R, C)                                                                           \
@@ -110,15 +132,14 @@ static void run_block(panel_block *b, const float *x, float *y, size_t rows) {
 static void many_rows(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
                       float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
   _Alignas(64) float panel[MOST_DEPTH * TILE_COLS];
-  size_t step = block_depth(depth);
   for (size_t c = 0; c < cols; c += TILE_COLS) {
     size_t d = 0;
     do {
-      size_t n = least(depth - d, step), width = least(cols - c, TILE_COLS);
+      size_t n = block_depth(depth, d), width = least(cols - c, TILE_COLS);
       int ends = d + n == depth;
       panel_block b = {
           w + c * ldw + d, w + c * ldw + d + n, NULL, panel, ldx, ldw, ldy, width, width, n,
-          d == 0};
+          (n + CHAINS - 1) / CHAINS, d == 0};
       if (ends) {
         b.bias = bias != NULL ? bias + c : NULL;
         b.next = w + (c + width) * ldw;

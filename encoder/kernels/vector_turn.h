@@ -6,7 +6,8 @@
 /* out[4, LANES; ldo] = a[LANES, 4; lda]^T. */
 INLINE void turn_four(const float *a, size_t lda, float *out, size_t ldo) {
   V t[4];
-  v_load_turned(a, lda, t);
+  UNROLL for (size_t i = 0; i < 4; i++) t[i] = v_load_fours(a + i * lda, 4 * lda);
+  v_turn_fours(t);
   UNROLL for (size_t i = 0; i < 4; i++) v_store(out + i * ldo, t[i]);
 }
 
@@ -21,26 +22,26 @@ static void turn_rest(const float *a, size_t lda, size_t rows, size_t depth, flo
   for (size_t d = 0; d < depth; d++) v_store(out + d * ldo, v_load(turned + d * LANES));
 }
 
-/* out[depth, LANES; ldo] = a[rows, depth; lda]^T for rows <= LANES; zeros where
-** rows are missing. */
-INLINE void turn_rows(const float *a, size_t lda, size_t rows, size_t depth, float *out,
-                      size_t ldo) {
+/* out = a[rows, depth; lda]^T for rows <= LANES; zeros where rows are missing. Step d of
+** depth is the vector at out + d / 4 * four + d % 4 * ldo. */
+INLINE void turn_rows(const float *a, size_t lda, size_t rows, size_t depth, float *out, size_t ldo,
+                      size_t four) {
   size_t d = 0;
   if (rows == LANES) {
-    for (; d + 4 <= depth; d += 4) turn_four(a + d, lda, out + d * ldo, ldo);
+    for (; d + 4 <= depth; d += 4) turn_four(a + d, lda, out + d / 4 * four, ldo);
   } else {
     float fours[LANES * 4] = {0};
     for (; d + 4 <= depth; d += 4) {
       for (size_t r = 0; r < rows; r++) memcpy(fours + 4 * r, a + r * lda + d, 4 * sizeof *a);
-      turn_four(fours, 4, out + d * ldo, ldo);
+      turn_four(fours, 4, out + d / 4 * four, ldo);
     }
   }
-  if (d < depth) turn_rest(a + d, lda, rows, depth - d, out + d * ldo, ldo);
+  if (d < depth) turn_rest(a + d, lda, rows, depth - d, out + d / 4 * four, ldo);
 }
 
-/* The same for any number of rows and out[depth, rows rounded up; ldo]. */
+/* The same for any number of rows: a step is them, rounded up to whole vectors. */
 INLINE void turn_matrix(const float *a, size_t lda, size_t rows, size_t depth, float *out,
-                        size_t ldo) {
+                        size_t ldo, size_t four) {
   for (size_t r = 0; r < rows; r += LANES)
-    turn_rows(a + r * lda, lda, least(rows - r, LANES), depth, out + r, ldo);
+    turn_rows(a + r * lda, lda, least(rows - r, LANES), depth, out + r, ldo, four);
 }
