@@ -212,6 +212,11 @@ void team_run(int threads, void (*work)(team_member *member, void *user), void *
 ** after. Costs about a microsecond when all arrive together. */
 void team_barrier(team_member *member);
 
+/* The same in two steps: says that this member has come and, with what that returned,
+** waits for the others. In between it may do what needs none of them. */
+unsigned team_arrive(team_member *member);
+void team_wait(team_member *member, unsigned passed);
+
 /* The part [*first, *last) of `count` items, in multiples of `grain`, that
 ** falls to this member. The parts of all members are disjoint and complete. */
 void team_share(const team_member *member, size_t count, size_t grain, size_t *first, size_t *last);

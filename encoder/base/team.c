@@ -80,6 +80,7 @@ static void gate_sleep(gate *g, unsigned old) {
 /* Waits until the value is other than `old`. `spin` 0: where more threads than
 ** cores run, spinning would only keep the awaited one from running. */
 static void gate_wait(gate *g, unsigned old, int spin) {
+  if (atomic_load_explicit(&g->value, memory_order_acquire) != old) return;
   int64_t until = spin ? now_ns() + SPIN_NS : 0;
   while (spin) {
     for (int i = 0; i < PAUSES_A_LOOK; i++) {
@@ -228,17 +229,25 @@ void team_run(int threads, void (*work)(team_member *member, void *user), void *
   work(&alone, user);
 }
 
-void team_barrier(team_member *member) {
-  if (member->size <= 1) return;
+unsigned team_arrive(team_member *member) {
+  if (member->size <= 1) return 0;
   team *t = member->team;
   /* Cannot change before this member has arrived. */
   unsigned passed = atomic_load_explicit(&t->barrier.value, memory_order_relaxed);
   if (atomic_fetch_add(&t->arrived, 1) == member->size - 1) {
     atomic_store(&t->arrived, 0);
     gate_set(&t->barrier, passed + 1);
-    return;
   }
-  gate_wait(&t->barrier, passed, t->spin);
+  return passed;
+}
+
+void team_wait(team_member *member, unsigned passed) {
+  if (member->size <= 1) return;
+  gate_wait(&member->team->barrier, passed, member->team->spin);
+}
+
+void team_barrier(team_member *member) {
+  team_wait(member, team_arrive(member));
 }
 
 void team_share(const team_member *member, size_t count, size_t grain, size_t *first,

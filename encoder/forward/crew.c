@@ -14,7 +14,15 @@ crew crew_alone(const team_member *member, stop_signal *signal) {
 }
 
 void crew_barrier(crew *c) {
-  if (c->member.size > 1) team_barrier(&c->member);
+  team_barrier(&c->member);
+}
+
+unsigned crew_arrive(crew *c) {
+  return team_arrive(&c->member);
+}
+
+void crew_wait(crew *c, unsigned passed) {
+  team_wait(&c->member, passed);
 }
 
 void crew_share(const crew *c, size_t count, size_t grain, size_t *first, size_t *last) {

@@ -265,6 +265,9 @@ typedef struct crew {
 crew crew_of_team(const team_member *member, stop_signal *signal);
 crew crew_alone(const team_member *member, stop_signal *signal);
 void crew_barrier(crew *c);
+/* As team_arrive and team_wait. */
+unsigned crew_arrive(crew *c);
+void crew_wait(crew *c, unsigned passed);
 /* The part of `count` items, in multiples of `grain`, that is this member's. */
 void crew_share(const crew *c, size_t count, size_t grain, size_t *first, size_t *last);
 /* Whoever leaves a pass early must not leave the others at a barrier. So one member
@@ -281,6 +284,10 @@ int crew_should_stop(crew *c);
 ** scores are held at a time: small enough for the second-level cache. */
 enum { FEED_FORWARD_ROWS = 256, QUERY_ROWS = 128 };
 
+/* Up to so many tokens a product waits for its weights to come from memory, and what is
+** done to rows takes less than to wait for others to do it. */
+enum { FEW_TOKENS = 32 };
+
 /* From one row of scores to the next: each begins on a cache line, which takes a
 ** quarter off the softmax of a short row. */
 static inline size_t score_stride(size_t keys) {
@@ -289,6 +296,7 @@ static inline size_t score_stride(size_t keys) {
 
 typedef struct workspace {
   float *hidden;    /* [tokens, hidden], the result */
+  float *copies;    /* [members - 1, tokens or FEW_TOKENS, hidden] */
   float *qkv;       /* [tokens, 3 * hidden] query, key, value side by side; before the
                        first layer, embeddings of another width than hidden */
   float *context;   /* [tokens, hidden] */

@@ -16,8 +16,7 @@
 ** write the same cache line and the kernels get whole tiles. */
 enum { COLUMN_GRAIN = 16 };
 
-/* Up to so many rows a product waits for its weights to come from memory. */
-enum { FETCH_ROWS = 32, FETCH_DEPTH = 384, CACHE_LINE = 64 / sizeof(float) };
+enum { FETCH_DEPTH = 384, CACHE_LINE = 64 / sizeof(float) };
 
 /* Everything one member needs in a layer. */
 typedef struct layer_run {
@@ -26,6 +25,8 @@ typedef struct layer_run {
   const ragged_batch *batch;
   workspace *space;
   size_t tokens;
+  int copies;    /* 1: few tokens, of whose hidden states each member has a copy */
+  float *hidden; /* [tokens, hidden]: that, or the one for all; space->hidden at rank 0 */
 } layer_run;
 
 /* One of several linears of the same rows, and where it writes y[rows, out; ldy]. */
@@ -94,10 +95,10 @@ static void project_one(const layer_run *r, const linear *l, const float *x, siz
 }
 
 /* Asks for the first of this member's columns of a product that comes after the next
-** barrier, which kernels cannot know of. */
+** barrier, which kernels cannot know of. It is done between arriving there and waiting. */
 static void fetch_share(const layer_run *r, const linear *l) {
   size_t first, last, depth = (size_t)l->in, part = depth < FETCH_DEPTH ? depth : FETCH_DEPTH;
-  if (r->tokens > FETCH_ROWS || l->packed.panels != NULL) return;
+  if (r->tokens > FEW_TOKENS || l->packed.panels != NULL) return;
   crew_share(r->crew, (size_t)l->out, COLUMN_GRAIN, &first, &last);
   if (last > first + COLUMN_GRAIN) last = first + COLUMN_GRAIN;
   for (const float *w = l->weight + first * depth; first < last; first++, w += depth) {
@@ -105,12 +106,26 @@ static void fetch_share(const layer_run *r, const linear *l) {
   }
 }
 
-static void fetch_qkv(const layer_run *r, int layer) {
-  if (layer == r->weights->layers) return;
+/* A barrier, at which this member asks for what the next products begin with. */
+static void meet(const layer_run *r, const linear *const *next, size_t count) {
+  unsigned passed = crew_arrive(r->crew);
+  for (size_t i = 0; i < count; i++) fetch_share(r, next[i]);
+  crew_wait(r->crew, passed);
+}
+
+static void meet_before(const layer_run *r, const linear *next) {
+  meet(r, &next, 1);
+}
+
+/* The same before layer `layer`, or the end. */
+static void meet_before_layer(const layer_run *r, int layer) {
+  if (layer == r->weights->layers) {
+    crew_barrier(r->crew);
+    return;
+  }
   const layer_weights *l = &r->weights->layer[layer];
-  fetch_share(r, &l->query);
-  fetch_share(r, &l->key);
-  fetch_share(r, &l->value);
+  const linear *const next[] = {&l->query, &l->key, &l->value};
+  meet(r, next, 3);
 }
 
 /* What a block works on: in a pre-norm model its normalized input [rows, hidden],
@@ -126,12 +141,20 @@ static const float *enter_block(const layer_run *r, const norm *n, const float *
   return room;
 }
 
+/* The rows of [rows, hidden] that this member normalizes: all of a copy of its own. */
+static void norm_share(const layer_run *r, size_t rows, size_t *first, size_t *last) {
+  crew_share(r->crew, rows, 1, first, last);
+  if (!r->copies) return;
+  *first = 0;
+  *last = rows;
+}
+
 /* x[rows, hidden] becomes x + made or, in a post-norm model, the LayerNorm of it;
 ** this member's rows. */
 static void leave_block(const layer_run *r, const norm *n, const float *made, float *x,
                         size_t rows) {
   size_t width = (size_t)r->weights->hidden, first, last;
-  crew_share(r->crew, rows, 1, &first, &last);
+  norm_share(r, rows, &first, &last);
   size_t at = first * width;
   if (r->weights->pre_norm)
     kernels_current()->add_scaled(1, made + at, x + at, (last - first) * width);
@@ -163,6 +186,16 @@ static void finish_qk(const layer_run *r, const layer_weights *l, float *qkv) {
   crew_barrier(r->crew);
 }
 
+/* 1 where each member has made the queries, keys and values of those heads that it attends
+** to, and of these alone, so that it need not wait for the others: in a batch of one text,
+** where members share heads and columns evenly, and nothing goes by rows in between. */
+static int makes_own_heads(const layer_run *r, const layer_weights *l) {
+  size_t heads = (size_t)r->weights->heads, members = (size_t)r->crew->member.size;
+  return r->batch->sequences == 1 && heads % members == 0 &&
+         (size_t)r->weights->hidden % (COLUMN_GRAIN * members) == 0 &&
+         l->query_norm.gain == NULL && l->rotation == NULL;
+}
+
 /* qkv[tokens, 3 * hidden] of x[tokens, hidden]. */
 static void make_qkv(const layer_run *r, const layer_weights *l, const float *x, float *qkv) {
   size_t hidden = (size_t)r->weights->hidden;
@@ -170,6 +203,7 @@ static void make_qkv(const layer_run *r, const layer_weights *l, const float *x,
                               {&l->key, qkv + hidden, 3 * hidden},
                               {&l->value, qkv + 2 * hidden, 3 * hidden}};
   project(r, parts, 3, x, hidden, r->tokens);
+  if (makes_own_heads(r, l)) return;
   crew_barrier(r->crew);
   finish_qk(r, l, qkv);
 }
@@ -179,7 +213,7 @@ static void make_qkv(const layer_run *r, const layer_weights *l, const float *x,
 static void leave_attention(const layer_run *r, const layer_weights *l) {
   workspace *s = r->space;
   if (l->second_norm.gain == NULL) {
-    leave_block(r, &l->attention_norm, s->projected, s->hidden, r->tokens);
+    leave_block(r, &l->attention_norm, s->projected, r->hidden, r->tokens);
     return;
   }
   leave_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens);
@@ -190,15 +224,18 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
   workspace *s = r->space;
   size_t hidden = (size_t)r->weights->hidden;
   float *scores = s->scores + (size_t)r->crew->member.rank * QUERY_ROWS * score_stride(s->longest);
-  make_qkv(r, l, enter_block(r, &l->attention_norm, s->hidden, s->projected, r->tokens), qkv);
+  make_qkv(r, l, enter_block(r, &l->attention_norm, r->hidden, s->projected, r->tokens), qkv);
   attend(r->crew, r->weights, l, r->batch, qkv, scores, s->context);
-  fetch_share(r, &l->attention_output);
-  crew_barrier(r->crew);
+  meet_before(r, &l->attention_output);
   project_one(r, &l->attention_output, s->context, hidden, s->projected, hidden, r->tokens);
-  crew_barrier(r->crew);
-  leave_attention(r, l);
-  fetch_share(r, &l->up);
-  crew_barrier(r->crew);
+  if (r->copies) {
+    meet_before(r, &l->up);
+    leave_attention(r, l);
+  } else {
+    crew_barrier(r->crew);
+    leave_attention(r, l);
+    meet_before(r, &l->up);
+  }
 }
 
 /* This member's columns [first, last) of x[rows, intermediate], activated while they
@@ -240,16 +277,19 @@ static void feed_forward_block(const layer_run *r, int layer) {
   size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
   for (size_t first = 0; first < r->tokens; first += FEED_FORWARD_ROWS) {
     size_t rows = r->tokens - first < FEED_FORWARD_ROWS ? r->tokens - first : FEED_FORWARD_ROWS;
-    float *x = s->hidden + first * hidden; /* [rows, hidden] */
+    float *x = r->hidden + first * hidden; /* [rows, hidden] */
     feed_up(r, l, enter_block(r, &l->output_norm, x, s->context, rows), rows);
-    fetch_share(r, &l->down);
-    crew_barrier(r->crew);
+    meet_before(r, &l->down);
     project_one(r, &l->down, s->inner, width, s->projected, hidden, rows);
-    crew_barrier(r->crew);
-    leave_block(r, &l->output_norm, s->projected, x, rows);
-    fetch_qkv(r, layer + 1);
-    /* The next rows' inner overwrites what others may still read. */
-    crew_barrier(r->crew);
+    if (r->copies) {
+      meet_before_layer(r, layer + 1);
+      leave_block(r, &l->output_norm, s->projected, x, rows);
+    } else {
+      crew_barrier(r->crew);
+      leave_block(r, &l->output_norm, s->projected, x, rows);
+      /* The next rows' inner overwrites what others may still read. */
+      meet_before_layer(r, layer + 1);
+    }
   }
 }
 
@@ -259,7 +299,7 @@ static void keep_hidden(const layer_run *r, const capture *keep, int index) {
   if (keep == NULL || keep->hidden == NULL) return;
   crew_share(r->crew, r->tokens, 1, &first, &last);
   memcpy(keep->hidden + ((size_t)index * r->tokens + first) * width,
-         r->space->hidden + first * width, (last - first) * width * sizeof(float));
+         r->hidden + first * width, (last - first) * width * sizeof(float));
 }
 
 /* s->hidden before the first layer. */
@@ -268,17 +308,34 @@ static void embed(const layer_run *r) {
   workspace *s = r->space;
   size_t narrow = (size_t)w->embedding;
   embed_tokens(r->crew, w, r->batch, w->projection.weight != NULL ? s->qkv : s->hidden);
-  crew_barrier(r->crew);
   if (w->projection.weight == NULL) return;
-  project_one(r, &w->projection, s->qkv, narrow, s->hidden, (size_t)w->hidden, r->tokens);
   crew_barrier(r->crew);
+  project_one(r, &w->projection, s->qkv, narrow, s->hidden, (size_t)w->hidden, r->tokens);
+}
+
+/* Copies need a LayerNorm that ends each block, so that all of a row is made anew. */
+static int makes_copies(const layer_run *r) {
+  const layer_weights *l = r->weights->layer;
+  return r->tokens <= FEW_TOKENS && r->crew->member.size > 1 && !r->weights->pre_norm &&
+         l->second_norm.gain == NULL && r->weights->final_norm.gain == NULL;
+}
+
+/* The copy of this member, if it is to have one. */
+static void copy_hidden(layer_run *r) {
+  size_t floats = r->tokens * (size_t)r->weights->hidden, rank = (size_t)r->crew->member.rank;
+  r->hidden = r->space->hidden;
+  r->copies = makes_copies(r);
+  if (!r->copies || rank == 0) return;
+  r->hidden = r->space->copies + (rank - 1) * floats;
+  memcpy(r->hidden, r->space->hidden, floats * sizeof(float));
 }
 
 void encoder_run(crew *c, const encoder_weights *w, const ragged_batch *batch, workspace *s,
                  const capture *keep) {
-  layer_run r = {c, w, batch, s, batch->starts[batch->sequences]};
-  fetch_qkv(&r, 0);
+  layer_run r = {c, w, batch, s, batch->starts[batch->sequences], 0, NULL};
   embed(&r);
+  meet_before_layer(&r, 0);
+  copy_hidden(&r);
   for (int i = 0; i < w->layers; i++) {
     float *qkv = s->qkv; /* [tokens, 3 * hidden] */
     if (crew_stopped(c)) return;

@@ -28,6 +28,11 @@ static uint64_t gate_floats(const encoder_weights *w) {
   return w->layer[0].gate.out != 0 ? inner_floats(w) : 0;
 }
 
+static uint64_t copies_floats(const encoder_weights *w, size_t tokens, int members) {
+  uint64_t rows = tokens < FEW_TOKENS ? tokens : FEW_TOKENS;
+  return (uint64_t)(members - 1) * rows * (uint64_t)w->hidden;
+}
+
 /* Bytes of rows made ready for a product of reduced precision, the widest of a layer. */
 static uint64_t packed_size(const encoder_weights *w) {
   size_t widest = (size_t)(w->hidden > w->intermediate ? w->hidden : w->intermediate);
@@ -41,7 +46,8 @@ static uint64_t total_floats(const encoder_weights *w, size_t tokens, size_t lon
   uint64_t scores = (uint64_t)members * QUERY_ROWS * (uint64_t)score_stride(longest);
   uint64_t angles = (uint64_t)members * (uint64_t)w->head_width;
   uint64_t packed = (uint64_t)members * packed_size(w) / sizeof(float);
-  return per_token + inner_floats(w) + gate_floats(w) + scores + angles + packed + 9 * 16;
+  return per_token + copies_floats(w, tokens, members) + inner_floats(w) + gate_floats(w) + scores +
+         angles + packed + 10 * 16;
 }
 
 static int suffices(const workspace *s, size_t tokens, size_t longest, int members) {
@@ -58,6 +64,7 @@ bert_status workspace_reserve(workspace *s, const encoder_weights *w, size_t tok
   size_t hidden = (size_t)w->hidden;
   s->block = next;
   s->hidden = cut(&next, tokens * hidden);
+  s->copies = cut(&next, (size_t)copies_floats(w, tokens, members));
   s->qkv = cut(&next, tokens * (size_t)qkv_width(w));
   s->context = cut(&next, tokens * hidden);
   s->projected = cut(&next, tokens * hidden);
