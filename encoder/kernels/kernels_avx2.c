@@ -11,7 +11,6 @@
 #define TILE_VECTORS 3
 #define FEW_SUMS 12
 #define FEW_ROWS 13
-#define FEW_MOST 32
 
 TARGET_BEGIN(AVX2)
 

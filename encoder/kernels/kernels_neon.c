@@ -11,7 +11,6 @@
 #define TILE_VECTORS 3
 #define FEW_SUMS 26
 #define FEW_ROWS 16
-#define FEW_MOST 32
 
 static int always(void) {
   return 1;

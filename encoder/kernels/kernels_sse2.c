@@ -14,7 +14,6 @@
 #define TILE_VECTORS 3
 #define FEW_SUMS 12
 #define FEW_ROWS 13
-#define FEW_MOST 32
 
 static int always(void) {
   return 1;

@@ -4,7 +4,10 @@
 ** A sum is a vector: LANES / 4 columns, of each its four chains. Those columns lie 4
 ** apart, so that four such vectors, turned by fours, are the chains of LANES columns.
 */
-enum { FEW_ROOM = 20480 /* numbers of x packed at once, 80 KB: of 13 rows four blocks */ };
+enum {
+  FEW_MOST = 32,   /* rows up to which this form is the fastest, in every set */
+  FEW_ROOM = 20480 /* numbers of x packed at once, 80 KB: of 13 rows four blocks */
+};
 
 /* Terms of LANES columns for all rows: a block of depth, in whole vectors, or what is left
 ** of it. */

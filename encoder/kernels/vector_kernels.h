@@ -38,7 +38,6 @@
 **   FEW_ROWS               rows of a tile of linear with few, 13 or 16: as many sums as leave
 **                          registers for a number of x and some of w
 **   FEW_SUMS               sums of a tile that has them for two or four vectors of columns
-**   FEW_MOST               rows up to which that form is the fastest
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>

@@ -10,29 +10,35 @@ typedef struct panel_block {
                         NULL when that is done */
   const float *next; /* [next_cols, depth; ldw], fetched meanwhile */
   const float *bias; /* [cols] in the last block of depth; else NULL */
-  float *panel;      /* [CHAINS, length, TILE_COLS] */
-  size_t ldx, ldw, ldy, cols, next_cols, depth, length; /* length: steps of the longest chain */
+  float *panel;      /* [CHAINS, steps of the first chain, TILE_COLS] */
+  size_t ldx, ldw, ldy, cols, next_cols, depth;
   int fresh; /* 1 in the first block of depth: y holds nothing yet */
 } panel_block;
+
+/* Terms of a chain; the first has the most. */
+INLINE size_t chain_steps(const panel_block *b, size_t chain) {
+  return (b->depth + CHAINS - 1 - chain) / CHAINS;
+}
 
 INLINE void turn_line(const panel_block *b, size_t d) {
   size_t n = least(b->depth - d, LINE);
   fetch_rows(b->next + d, b->ldw, b->next_cols);
   turn_matrix(b->w + d, b->ldw, b->cols, n, b->panel + d / CHAINS * TILE_COLS,
-              b->length * TILE_COLS, TILE_COLS);
+              chain_steps(b, 0) * TILE_COLS, TILE_COLS);
 }
 
 /* y[R, (C - 1) * LANES + last] = sum, or y + sum; + bias. */
 INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, size_t chain,
                        size_t last, V sum[TILE_ROWS][TILE_VECTORS], float *y) {
+  int adds = !b->fresh || chain > 0, ends = b->bias != NULL && chain + 1 == CHAINS;
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) {
       float *p = y + r * b->ldy + c * LANES;
       const float *bias = b->bias + c * LANES;
       int whole = c + 1 < C || last == LANES;
       V out = sum[r][c];
-      if (!b->fresh || chain > 0) out = v_add(whole ? v_load(p) : v_load_part(p, last), out);
-      if (b->bias != NULL && chain + 1 == CHAINS) out = v_add(out, whole ? v_load(bias) : v_load_part(bias, last));
+      if (adds) out = v_add(whole ? v_load(p) : v_load_part(p, last), out);
+      if (ends) out = v_add(out, whole ? v_load(bias) : v_load_part(bias, last));
       if (whole)
         v_store(p, out);
       else
@@ -58,7 +64,8 @@ INLINE void panel_steps(const size_t R, const size_t C, const float *x, size_t l
 ** constants where this is used. */
 INLINE void panel_chain(const size_t R, const size_t C, const panel_block *b, size_t chain,
                         const float *x, V sum[TILE_ROWS][TILE_VECTORS]) {
-  const float *panel = b->panel + chain * b->length * TILE_COLS;
+  size_t steps = chain_steps(b, chain);
+  const float *panel = b->panel + chain * chain_steps(b, 0) * TILE_COLS;
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_set1(0.0f);
   }
@@ -66,11 +73,10 @@ INLINE void panel_chain(const size_t R, const size_t C, const panel_block *b, si
     for (size_t d = 0; d < b->depth; d += LINE) {
       size_t k = d / CHAINS;
       turn_line(b, d);
-      panel_steps(R, C, x + d, b->ldx, panel + k * TILE_COLS, least(b->length - k, LINE / CHAINS),
+      panel_steps(R, C, x + d, b->ldx, panel + k * TILE_COLS, least(steps - k, LINE / CHAINS),
                   sum);
     }
   } else {
-    size_t steps = (b->depth + CHAINS - 1 - chain) / CHAINS;
     panel_steps(R, C, x + chain, b->ldx, panel, steps, sum);
   }
 }
@@ -139,7 +145,7 @@ static void many_rows(const float *x, size_t ldx, const float *w, size_t ldw, co
       int ends = d + n == depth;
       panel_block b = {
           w + c * ldw + d, w + c * ldw + d + n, NULL, panel, ldx, ldw, ldy, width, width, n,
-          (n + CHAINS - 1) / CHAINS, d == 0};
+          d == 0};
       if (ends) {
         b.bias = bias != NULL ? bias + c : NULL;
         b.next = w + (c + width) * ldw;
