@@ -192,8 +192,8 @@ static void finish_qk(const layer_run *r, const layer_weights *l, float *qkv) {
 static int makes_own_heads(const layer_run *r, const layer_weights *l) {
   size_t heads = (size_t)r->weights->heads, members = (size_t)r->crew->member.size;
   return r->batch->sequences == 1 && heads % members == 0 &&
-         (size_t)r->weights->hidden % (COLUMN_GRAIN * members) == 0 &&
-         l->query_norm.gain == NULL && l->rotation == NULL;
+         (size_t)r->weights->hidden % (COLUMN_GRAIN * members) == 0 && l->query_norm.gain == NULL &&
+         l->rotation == NULL;
 }
 
 /* qkv[tokens, 3 * hidden] of x[tokens, hidden]. */
@@ -298,8 +298,8 @@ static void keep_hidden(const layer_run *r, const capture *keep, int index) {
   size_t width = (size_t)r->weights->hidden, first, last;
   if (keep == NULL || keep->hidden == NULL) return;
   crew_share(r->crew, r->tokens, 1, &first, &last);
-  memcpy(keep->hidden + ((size_t)index * r->tokens + first) * width,
-         r->hidden + first * width, (last - first) * width * sizeof(float));
+  memcpy(keep->hidden + ((size_t)index * r->tokens + first) * width, r->hidden + first * width,
+         (last - first) * width * sizeof(float));
 }
 
 /* s->hidden before the first layer. */

@@ -85,8 +85,7 @@ INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t 
 }
 
 /* sums[4, R, LANES]. As many at once as there are registers: each loads x but once. */
-INLINE void few_sums_of_rows(const size_t R, const few_block *b, const float *packed,
-                             float *sums) {
+INLINE void few_sums_of_rows(const size_t R, const few_block *b, const float *packed, float *sums) {
   const size_t C = 4 * R <= FEW_SUMS ? 4 : 2 * R <= FEW_SUMS ? 2 : 1;
   for (size_t first = 0; first < 4; first += C)
     few_sums(R, C, b, first, packed, sums + first * R * LANES);

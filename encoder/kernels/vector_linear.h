@@ -22,13 +22,6 @@ INLINE size_t block_depth(size_t depth, size_t d) {
   return least(depth - d, MOST_DEPTH);
 }
 
-/* Asks for a[rows, LINE; lda] ahead of its use. Weights come from memory where
-** few rows of x pass, and the processor's own prefetchers stop at the end of each
-** page, which holds two or three rows. */
-INLINE void fetch_rows(const float *a, size_t lda, size_t rows) {
-  for (size_t r = 0; r < rows; r++) __builtin_prefetch(a + r * lda, 0, 2);
-}
-
 #include "vector_few.h"
 #include "vector_panel.h"
 

@@ -1,18 +1,20 @@
 /*
 ** vector_panel.h: linear with many rows; see vector_linear.h.
 **
-** A block of w is turned into a panel that stays in the first-level cache while all
-** rows of x pass it.
+** A block of w is turned into a panel, which all rows of x pass, a tile at a time. What
+** comes next is asked for meanwhile, a little with each line of depth: asked for all at
+** once, it would hold up the tile at hand.
 */
 /* A block of depth of a panel of at most TILE_COLS columns, for all rows. */
 typedef struct panel_block {
   const float *w;    /* [cols, depth; ldw], turned into `panel` by the first tile;
                         NULL when that is done */
-  const float *next; /* [next_cols, depth; ldw], fetched meanwhile */
+  const float *next; /* [next_cols, depth; ldw], the panel after this */
   const float *bias; /* [cols] in the last block of depth; else NULL */
   float *panel;      /* [CHAINS, steps of the first chain, TILE_COLS] */
   size_t ldx, ldw, ldy, cols, next_cols, depth;
-  int fresh; /* 1 in the first block of depth: y holds nothing yet */
+  size_t next_first, next_last; /* the columns of `next` that the tile at hand asks for */
+  int fresh;                    /* 1 in the first block of depth: y holds nothing yet */
 } panel_block;
 
 /* Terms of a chain; the first has the most. */
@@ -20,11 +22,28 @@ INLINE size_t chain_steps(const panel_block *b, size_t chain) {
   return (b->depth + CHAINS - 1 - chain) / CHAINS;
 }
 
+/* A line of depth of the panel. The next one is asked for, into the first-level cache: the
+** processor's own prefetchers stop at the end of each page, which holds two or three rows.
+** At the end of w it does not exist, hence whole numbers. */
 INLINE void turn_line(const panel_block *b, size_t d) {
-  size_t n = least(b->depth - d, LINE);
-  fetch_rows(b->next + d, b->ldw, b->next_cols);
-  turn_matrix(b->w + d, b->ldw, b->cols, n, b->panel + d / CHAINS * TILE_COLS,
-              chain_steps(b, 0) * TILE_COLS, TILE_COLS);
+  for (size_t c = 0; c < b->cols; c++) {
+    uintptr_t row = (uintptr_t)(b->w + c * b->ldw);
+    __builtin_prefetch((const void *)(row + (d + LINE) * sizeof *b->w), 0, 3);
+  }
+  turn_matrix(b->w + d, b->ldw, b->cols, least(b->depth - d, LINE),
+              b->panel + d / CHAINS * TILE_COLS, chain_steps(b, 0) * TILE_COLS, TILE_COLS);
+}
+
+/* Asks for a line of depth of what comes after a tile of R rows, a part in each chain: of
+** the rows of x behind it, which need not exist, and of this tile's columns of w. */
+INLINE void fetch_line(const size_t R, const panel_block *b, size_t chain, const float *x,
+                       size_t d) {
+  const size_t rows = (R + CHAINS - 1) / CHAINS;
+  uintptr_t behind = (uintptr_t)x + ((R + chain * rows) * b->ldx + d) * sizeof *x;
+  UNROLL for (size_t r = 0; r < rows; r++)
+      __builtin_prefetch((const void *)(behind + r * b->ldx * sizeof *x), 0, 3);
+  for (size_t c = b->next_first + chain; c < b->next_last; c += CHAINS)
+    __builtin_prefetch(b->next + c * b->ldw + d, 0, 2);
 }
 
 /* y[R, (C - 1) * LANES + last] = sum, or y + sum; + bias. */
@@ -47,14 +66,16 @@ INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, siz
   }
 }
 
-/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. */
+/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. Three
+** rows of x share a pointer: for so many there are registers. */
 INLINE void panel_steps(const size_t R, const size_t C, const float *x, size_t ldx,
                         const float *panel, size_t steps, V sum[TILE_ROWS][TILE_VECTORS]) {
-  for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
+  const float *from[3] = {x, x + 3 * ldx, x + 6 * ldx};
+  _Pragma("GCC unroll 4") for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
     V row[TILE_VECTORS];
     UNROLL for (size_t c = 0; c < C; c++) row[c] = v_load(panel + c * LANES);
     UNROLL for (size_t r = 0; r < R; r++) {
-      V factor = v_set1(x[r * ldx + CHAINS * k]);
+      V factor = v_set1(from[r / 3][r % 3 * ldx + CHAINS * k]);
       UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_fma(factor, row[c], sum[r][c]);
     }
   }
@@ -69,15 +90,13 @@ INLINE void panel_chain(const size_t R, const size_t C, const panel_block *b, si
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_set1(0.0f);
   }
-  if (chain == 0 && b->w != NULL) {
-    for (size_t d = 0; d < b->depth; d += LINE) {
-      size_t k = d / CHAINS;
-      turn_line(b, d);
-      panel_steps(R, C, x + d, b->ldx, panel + k * TILE_COLS, least(steps - k, LINE / CHAINS),
-                  sum);
-    }
-  } else {
-    panel_steps(R, C, x + chain, b->ldx, panel, steps, sum);
+  for (size_t d = 0; d < b->depth; d += LINE, panel += LINE / CHAINS * TILE_COLS) {
+    if (chain == 0 && b->w != NULL) turn_line(b, d);
+    fetch_line(R, b, chain, x, d);
+    if (d + LINE <= b->depth) /* a constant, to unroll by */
+      panel_steps(R, C, x + d + chain, b->ldx, panel, LINE / CHAINS, sum);
+    else
+      panel_steps(R, C, x + d + chain, b->ldx, panel, steps - d / CHAINS, sum);
   }
 }
 
@@ -104,8 +123,10 @@ INLINE void panel_tile(const size_t R, const size_t C, const panel_block *b, con
 #else
 #define PANEL_CASES_TO_6(C)
 #endif
+/* Inlined into its caller, gcc 12 would keep pointers of the inner loops in memory. */
 #define DEFINE_PANEL_TILES(C)                                                                      \
-  static void panel_tiles_##C(size_t rows, const panel_block *b, const float *x, float *y) {       \
+  __attribute__((noinline)) static void panel_tiles_##C(size_t rows, const panel_block *b,         \
+                                                        const float *x, float *y) {                \
     switch (rows) {                                                                                \
       PANEL_CASE(1, C)                                                                             \
       PANEL_CASE(2, C)                                                                             \
@@ -128,6 +149,8 @@ static void run_block(panel_block *b, const float *x, float *y, size_t rows) {
   size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS, vectors = (b->cols + LANES - 1) / LANES;
   for (size_t t = 0; t < tiles; t++) {
     size_t r = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - r;
+    b->next_first = tile_row(t, tiles, b->next_cols);
+    b->next_last = tile_row(t + 1, tiles, b->next_cols);
     if (vectors == 1) panel_tiles_1(height, b, x + r * b->ldx, y + r * b->ldy);
     if (vectors == 2) panel_tiles_2(height, b, x + r * b->ldx, y + r * b->ldy);
     if (vectors == 3) panel_tiles_3(height, b, x + r * b->ldx, y + r * b->ldy);
@@ -144,7 +167,7 @@ static void many_rows(const float *x, size_t ldx, const float *w, size_t ldw, co
       size_t n = block_depth(depth, d), width = least(cols - c, TILE_COLS);
       int ends = d + n == depth;
       panel_block b = {
-          w + c * ldw + d, w + c * ldw + d + n, NULL, panel, ldx, ldw, ldy, width, width, n,
+          w + c * ldw + d, w + c * ldw + d + n, NULL, panel, ldx, ldw, ldy, width, width, n, 0, 0,
           d == 0};
       if (ends) {
         b.bias = bias != NULL ? bias + c : NULL;
