@@ -11,6 +11,7 @@
 #define TILE_VECTORS 3
 #define FEW_SUMS 12
 #define FEW_ROWS 13
+#define OUTER_ROWS 6
 
 TARGET_BEGIN(AVX2)
 

@@ -12,6 +12,7 @@
 #define TILE_VECTORS 3
 #define FEW_SUMS 26
 #define FEW_ROWS 16
+#define OUTER_ROWS 12
 
 TARGET_BEGIN(AVX512)
 

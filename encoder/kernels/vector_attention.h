@@ -8,7 +8,6 @@
 ** chain of fused steps in the order of its terms, whatever tile it falls in.
 */
 enum {
-  OUTER_ROWS = 6,        /* queries of a tile; 12 gain 1% */
   KEY_BLOCK = 2 * LANES, /* keys turned at once */
   WIDTH_BLOCK = 128      /* dimensions turned at once: at most 16 KB */
 };
@@ -67,6 +66,18 @@ INLINE void outer_tile(const size_t R, const size_t C, const float *a, size_t ld
     outer_tile(R, C, a, lda, b, ldb, count, last, padded, fresh, scale, y, ldy);                   \
     break
 
+#if OUTER_ROWS > 6
+#define OUTER_CASES_TO_12(C)                                                                       \
+  OUTER_CASE(7, C);                                                                                \
+  OUTER_CASE(8, C);                                                                                \
+  OUTER_CASE(9, C);                                                                                \
+  OUTER_CASE(10, C);                                                                               \
+  OUTER_CASE(11, C);                                                                               \
+  OUTER_CASE(12, C);
+#else
+#define OUTER_CASES_TO_12(C)
+#endif
+
 #define DEFINE_OUTER_TILES(C)                                                                      \
   static void outer_tiles_##C(size_t rows, const float *a, size_t lda, const float *b, size_t ldb, \
                               size_t count, size_t last, int padded, int fresh, float scale,       \
@@ -78,6 +89,7 @@ INLINE void outer_tile(const size_t R, const size_t C, const float *a, size_t ld
       OUTER_CASE(4, C);                                                                            \
       OUTER_CASE(5, C);                                                                            \
       OUTER_CASE(6, C);                                                                            \
+      OUTER_CASES_TO_12(C)                                                                         \
     }                                                                                              \
   }
 DEFINE_OUTER_TILES(1)

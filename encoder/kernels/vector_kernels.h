@@ -38,6 +38,7 @@
 **   FEW_ROWS               rows of a tile of linear with few, 13 or 16: as many sums as leave
 **                          registers for a number of x and some of w
 **   FEW_SUMS               sums of a tile that has them for two or four vectors of columns
+**   OUTER_ROWS             queries of a tile of attention, 6 or 12
 ** Names here are static: each set has its own copy of everything.
 */
 #include <math.h>

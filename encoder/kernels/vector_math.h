@@ -33,13 +33,16 @@ INLINE V v_reduce_exp(V x, V *n) {
   return v_fnma(*n, v_set1(LN2_LOW), r);
 }
 
-/* exp x, 1 ulp; below -104 it is 0 and above 88.73 infinity, and the clamps
-** only keep n small. v_min and v_max give their second operand for a NaN. */
-INLINE V v_exp(V x) {
-  V n;
-  x = v_max(v_set1(-104.0f), v_min(v_set1(89.0f), x));
-  V r = v_reduce_exp(x, &n);
+/* exp x for x <= 89, 1 ulp; below -104 it is 0, and the clamp only keeps n small. v_max and
+** v_min give their second operand for a NaN. */
+INLINE V v_exp_below(V x) {
+  V n, r = v_reduce_exp(v_max(v_set1(-104.0f), x), &n);
   return v_ldexp(v_add(v_set1(1.0f), v_expm1_reduced(r)), n);
+}
+
+/* The same for all x; above 88.73 it is infinity. */
+INLINE V v_exp(V x) {
+  return v_exp_below(v_min(v_set1(89.0f), x));
 }
 
 /* tanh x = q / (q + 2) with q = exp(2|x|) - 1, which keeps all digits near 0.

@@ -71,18 +71,28 @@ INLINE void normalize_row(float *y, float mean, float scale, const float *gain, 
   }
 }
 
+/* Some rows go through each step together: in one row a step waits for the sum of the
+** one before. */
+enum { NORM_ROWS = 4 };
+
 /* Two passes, as the formula says: the mean of squares minus the square of the
 ** mean loses the variance of a row with a large mean. */
 static void layer_norm(const float *x, size_t ldx, const float *residual, size_t ldr,
                        const float *gain, const float *bias, float epsilon, float *y, size_t ldy,
                        size_t rows, size_t cols) {
-  for (size_t r = 0; r < rows; r++) {
-    float *out = y + r * ldy; /* [cols] */
-    float sum = residual != NULL ? store_sum(x + r * ldx, residual + r * ldr, out, cols)
-                                 : store_sum(x + r * ldx, NULL, out, cols);
-    float mean = sum / (float)cols;
-    float variance = sum_of_squares(out, mean, cols) / (float)cols;
-    normalize_row(out, mean, 1.0f / sqrtf(variance + epsilon), gain, bias, cols);
+  for (size_t first = 0; first < rows; first += NORM_ROWS) {
+    float mean[NORM_ROWS], scale[NORM_ROWS], *out = y + first * ldy; /* [n, cols; ldy] */
+    size_t n = least(rows - first, NORM_ROWS);
+    for (size_t r = 0; r < n; r++) {
+      const float *added = residual != NULL ? residual + (first + r) * ldr : NULL; /* [cols] */
+      mean[r] = store_sum(x + (first + r) * ldx, added, out + r * ldy, cols) / (float)cols;
+    }
+    for (size_t r = 0; r < n; r++) {
+      float variance = sum_of_squares(out + r * ldy, mean[r], cols) / (float)cols;
+      scale[r] = 1.0f / sqrtf(variance + epsilon);
+    }
+    for (size_t r = 0; r < n; r++)
+      normalize_row(out + r * ldy, mean[r], scale[r], gain, bias, cols);
   }
 }
 
@@ -101,7 +111,7 @@ static const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; 
 /* exp(x[n] - m) for n < LANES, and 0 in the other lanes. They are filled with m first: the
 ** exp of -infinity is a number so small that processors take a hundred cycles for it. */
 INLINE V v_exp_part(const float *x, size_t n, V m) {
-  return v_mul(v_exp(v_sub(v_load_part_or(x, n, m), m)), v_load_part(ones, n));
+  return v_mul(v_exp_below(v_sub(v_load_part_or(x, n, m), m)), v_load_part(ones, n));
 }
 
 /* x[cols] = exp(x - max); the sum of it. */
@@ -111,7 +121,7 @@ INLINE float store_exp(float *x, float max, size_t cols) {
   while (i + LANES <= cols) {
     V block = v_set1(0.0f);
     for (int n = 0; n < SUM_BLOCK && i + LANES <= cols; n++, i += LANES) {
-      V e = v_exp(v_sub(v_load(x + i), m));
+      V e = v_exp_below(v_sub(v_load(x + i), m));
       v_store(x + i, e);
       block = v_add(block, e);
     }
@@ -136,7 +146,7 @@ INLINE void scale_row(float *x, float scale, size_t cols) {
 ** the way through memory between them. */
 INLINE void softmax_short(float *x, size_t cols) {
   V m = v_set1(row_max(x, cols));
-  V e = cols == LANES ? v_exp(v_sub(v_load(x), m)) : v_exp_part(x, cols, m);
+  V e = cols == LANES ? v_exp_below(v_sub(v_load(x), m)) : v_exp_part(x, cols, m);
   e = v_mul(e, v_set1(1.0f / v_sum(e)));
   if (cols == LANES)
     v_store(x, e);
