@@ -5,8 +5,7 @@
 ** apart, so that four such vectors, turned by fours, are the chains of LANES columns.
 */
 enum {
-  FEW_MOST = 32,   /* rows up to which this form is the fastest, in every set */
-  FEW_ROOM = 20480 /* numbers of x packed at once, 80 KB: of 13 rows four blocks */
+  FEW_MOST = 32 /* rows up to which this form is the fastest, in every set */
 };
 
 /* Terms of LANES columns for all rows: a block of depth, in whole vectors, or what is left
@@ -17,26 +16,6 @@ typedef struct few_block {
   size_t ldw, depth;
   int fresh; /* 1: chains begin here */
 } few_block;
-
-/* depth in whole vectors. */
-INLINE size_t few_rounded(size_t depth) {
-  return (depth + LANES - 1) / LANES * LANES;
-}
-
-/* packed[depth / 4, rows, 4] = x[rows, depth; ldx], in the order of its use, depth
-** rounded up by -0: times the +0 of such a weight, it changes no sum. */
-static void pack_tile(const float *x, size_t ldx, size_t rows, size_t depth, float *packed) {
-  size_t d = 0;
-  for (; d + 4 <= depth; d += 4, packed += 4 * rows) {
-    _Pragma("GCC unroll 4") for (size_t r = 0; r < rows; r++)
-        memcpy(packed + 4 * r, x + r * ldx + d, 4 * sizeof *x);
-  }
-  for (; d < few_rounded(depth); d += 4) {
-    for (size_t r = 0; r < rows; r++, packed += 4) {
-      for (size_t i = 0; i < 4; i++) packed[i] = d + i < depth ? x[r * ldx + d + i] : -0.0f;
-    }
-  }
-}
 
 /* Asks for what is multiplied soon of C times LANES / 4 columns, w[C; ldw] being the first of
 ** each: into the first-level cache what comes two lines later, into the second what comes
@@ -51,15 +30,15 @@ INLINE void few_fetch(const size_t C, const float *w, size_t ldw, uintptr_t gap)
   }
 }
 
-/* sum[R, C] += STEP terms of C times LANES / 4 columns; w[C; ldw] is the first of each. R
-** and C are constants where this is used. */
+/* sum[R, C] += STEP terms of C times LANES / 4 columns; w[C; ldw] is the first of each. Of x
+** every third row is given. R and C are constants where this is used. */
 INLINE void few_step(const size_t R, const size_t C, const float *w, size_t ldw,
-                     const float *packed, V sum[FEW_ROWS][4]) {
+                     const float *const from[THIRDS(FEW_ROWS)], size_t ldx, V sum[FEW_ROWS][4]) {
   V term[4][STEP / 4];
   UNROLL for (size_t c = 0; c < C; c++) v_load_lines(w + c * ldw, 4 * ldw, term[c]);
   UNROLL for (size_t q = 0; q < STEP / 4; q++) {
     UNROLL for (size_t r = 0; r < R; r++) {
-      V x = v_set4(packed + (q * R + r) * 4);
+      V x = v_set4(&from[r / 3][r % 3 * ldx + 4 * q]);
       UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_fma(x, term[c][q], sum[r][c]);
     }
   }
@@ -67,17 +46,20 @@ INLINE void few_step(const size_t R, const size_t C, const float *w, size_t ldw,
 
 /* sums[C, R, LANES]: those of C times LANES / 4 columns, from the first'th on. */
 INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t first,
-                     const float *packed, float *sums) {
+                     const float *x, size_t ldx, float *sums) {
   V sum[FEW_ROWS][4];
+  const float *from[THIRDS(FEW_ROWS)];
+  third_rows(R, x, ldx, from);
   UNROLL for (size_t c = 0; c < C; c++) {
     UNROLL for (size_t r = 0; r < R; r++) sum[r][c] =
         b->fresh ? v_set1(0.0f) : v_load(sums + (c * R + r) * LANES);
   }
   uintptr_t gap = (uintptr_t)b->next - (uintptr_t)b->w;
-  for (size_t d = 0; d < b->depth; d += STEP) {
-    const float *w = b->w + first * b->ldw + d;
+  const float *w = b->w + first * b->ldw;
+  for (size_t d = 0; d < b->depth; d += STEP, w += STEP) {
     if (d % LINE == 0) few_fetch(C, w, b->ldw, gap);
-    few_step(R, C, w, b->ldw, packed + d * R, sum);
+    few_step(R, C, w, b->ldw, from, ldx, sum);
+    UNROLL for (size_t i = 0; i < THIRDS(R); i++) from[i] += STEP;
   }
   UNROLL for (size_t c = 0; c < C; c++) {
     UNROLL for (size_t r = 0; r < R; r++) v_store(sums + (c * R + r) * LANES, sum[r][c]);
@@ -85,15 +67,16 @@ INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t 
 }
 
 /* sums[4, R, LANES]. As many at once as there are registers: each loads x but once. */
-INLINE void few_sums_of_rows(const size_t R, const few_block *b, const float *packed, float *sums) {
+INLINE void few_sums_of_rows(const size_t R, const few_block *b, const float *x, size_t ldx,
+                             float *sums) {
   const size_t C = 4 * R <= FEW_SUMS ? 4 : 2 * R <= FEW_SUMS ? 2 : 1;
   for (size_t first = 0; first < 4; first += C)
-    few_sums(R, C, b, first, packed, sums + first * R * LANES);
+    few_sums(R, C, b, first, x, ldx, sums + first * R * LANES);
 }
 
 #define FEW_CASE(R)                                                                                \
-  case R: few_sums_of_rows(R, b, packed, sums); break;
-static void few_all_sums(size_t rows, const few_block *b, const float *packed, float *sums) {
+  case R: few_sums_of_rows(R, b, x, ldx, sums); break;
+static void few_all_sums(size_t rows, const few_block *b, const float *x, size_t ldx, float *sums) {
   switch (rows) {
     FEW_CASE(1)
     FEW_CASE(2)
@@ -116,13 +99,18 @@ static void few_all_sums(size_t rows, const few_block *b, const float *packed, f
   }
 }
 
-/* The same with what is left of the block, n < LANES terms from w[LANES, n; ldw]. */
-static void few_rest(size_t rows, const float *w, size_t ldw, size_t n, int fresh,
-                     const float *packed, float *sums) {
-  float line[LANES * LANES] = {0};
-  for (size_t c = 0; c < LANES; c++) memcpy(line + c * LANES, w + c * ldw, n * sizeof *w);
-  few_block b = {line, line, LANES, LANES, fresh};
-  few_all_sums(rows, &b, packed, sums);
+/* The same with what is left of the block, n < LANES terms of x[rows, n; ldx] and
+** w[LANES, n; ldw]. Where x has none it is -0: times the +0 of such a weight, it changes no
+** sum. */
+static void few_rest(size_t rows, const float *w, size_t ldw, size_t n, int fresh, const float *x,
+                     size_t ldx, float *sums) {
+  float columns[LANES * LANES] = {0}, terms[FEW_ROWS * LANES];
+  for (size_t c = 0; c < LANES; c++) memcpy(columns + c * LANES, w + c * ldw, n * sizeof *w);
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t i = 0; i < LANES; i++) terms[r * LANES + i] = i < n ? x[r * ldx + i] : -0.0f;
+  }
+  few_block b = {columns, columns, LANES, LANES, fresh};
+  few_all_sums(rows, &b, terms, LANES, sums);
 }
 
 /* y[rows, LANES; ldy] = the four chains of sums[4, rows, LANES], or y + them when not
@@ -139,18 +127,16 @@ static void few_close(const float *sums, size_t rows, int fresh, const float *bi
   }
 }
 
-/* A product with rows that are packed already. */
+/* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols], or NULL. */
 typedef struct few_product {
-  const float *w;    /* [cols, depth; ldw] */
-  const float *bias; /* [cols], or NULL */
-  float *y;          /* [rows, cols; ldy] */
-  size_t ldw, ldy, rows, cols, depth;
+  const float *x, *w, *bias;
+  float *y;
+  size_t ldx, ldw, ldy, rows, cols, depth;
 } few_product;
 
-/* Its columns c to c + LANES, the block of n terms from the d'th on, of which
-** packed[rows, n rounded up] has x, tile by tile. `next` is where w goes on. */
-static void few_columns(const few_product *p, size_t c, size_t d, size_t n, const float *next,
-                        const float *packed) {
+/* Its columns c to c + LANES, the block of n terms from the d'th on, tile by tile. `next` is
+** where w goes on. */
+static void few_columns(const few_product *p, size_t c, size_t d, size_t n, const float *next) {
   _Alignas(64) float sums[4 * FEW_ROWS * LANES];
   const float *w = p->w + c * p->ldw + d, *bias = NULL;
   size_t tiles = (p->rows + FEW_ROWS - 1) / FEW_ROWS, whole = n / LANES * LANES;
@@ -158,48 +144,23 @@ static void few_columns(const few_product *p, size_t c, size_t d, size_t n, cons
   if (d + n == p->depth && p->bias != NULL) bias = p->bias + c;
   for (size_t t = 0; t < tiles; t++) {
     size_t r = tile_row(t, tiles, p->rows), height = tile_row(t + 1, tiles, p->rows) - r;
-    const float *x = packed + r * few_rounded(n);
-    if (whole > 0) few_all_sums(height, &b, x, sums);
+    const float *x = p->x + r * p->ldx + d;
+    if (whole > 0) few_all_sums(height, &b, x, p->ldx, sums);
     if (whole < n)
-      few_rest(height, w + whole, p->ldw, n - whole, whole == 0, x + whole * height, sums);
+      few_rest(height, w + whole, p->ldw, n - whole, whole == 0, x + whole, p->ldx, sums);
     few_close(sums, height, d == 0, bias, p->y + r * p->ldy + c, p->ldy);
   }
 }
 
-/* Its terms first to last, of which packed[rows, last - first] has x, block by block. w is
-** read in its order. */
-static void few_terms(const few_product *p, size_t first, size_t last, const float *packed) {
-  for (size_t c = 0; c < p->cols; c += LANES) {
-    const float *row = p->w + c * p->ldw;
-    const float *after = c + LANES < p->cols ? row + LANES * p->ldw + first : p->w + last;
-    for (size_t d = first, n; d < last; d += n) {
-      n = block_depth(p->depth, d);
-      few_columns(p, c, d, n, d + n < last ? row + d + n : after, packed + (d - first) * p->rows);
-    }
-  }
-}
-
-/* packed[rows, depth rounded up] = x[rows, depth; ldx], block by block, tile by tile. */
-static void few_pack(const float *x, size_t ldx, size_t rows, size_t depth, float *packed) {
-  size_t tiles = (rows + FEW_ROWS - 1) / FEW_ROWS;
-  for (size_t d = 0, n; d < depth; d += n) {
-    n = block_depth(depth, d);
-    for (size_t t = 0; t < tiles; t++) {
-      size_t r = tile_row(t, tiles, rows), height = tile_row(t + 1, tiles, rows) - r;
-      pack_tile(x + r * ldx + d, ldx, height, n, packed + d * rows + r * few_rounded(n));
-    }
-  }
-}
-
-/* 0 < rows <= FEW_MOST, depth > 0, cols in whole vectors. */
+/* 0 < rows <= FEW_MOST, depth > 0, cols in whole vectors. w is read in its order. */
 static void few_rows(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
                      float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
-  _Alignas(64) float packed[FEW_ROOM];
-  size_t most = FEW_ROOM / (rows * MOST_DEPTH) * MOST_DEPTH;
-  few_product p = {w, bias, y, ldw, ldy, rows, cols, depth};
-  for (size_t first = 0; first < depth; first += most) {
-    size_t n = least(depth - first, most);
-    few_pack(x + first, ldx, rows, n, packed);
-    few_terms(&p, first, first + n, packed);
+  few_product p = {x, w, bias, y, ldx, ldw, ldy, rows, cols, depth};
+  for (size_t c = 0; c < cols; c += LANES) {
+    const float *row = w + c * ldw, *after = c + LANES < cols ? row + LANES * ldw : w;
+    for (size_t d = 0, n; d < depth; d += n) {
+      n = block_depth(depth, d);
+      few_columns(&p, c, d, n, d + n < depth ? row + d + n : after);
+    }
   }
 }

@@ -22,6 +22,13 @@ INLINE size_t block_depth(size_t depth, size_t d) {
   return least(depth - d, MOST_DEPTH);
 }
 
+/* Rows of x are reached from every third of them: for so many pointers there are registers.
+** Row r of x[R; ldx] is from[r / 3] + r % 3 * ldx. */
+#define THIRDS(R) (((R) + 2) / 3)
+INLINE void third_rows(const size_t R, const float *x, size_t ldx, const float **from) {
+  UNROLL for (size_t i = 0; i < THIRDS(R); i++) from[i] = x + 3 * i * ldx;
+}
+
 #include "vector_few.h"
 #include "vector_panel.h"
 

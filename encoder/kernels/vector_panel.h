@@ -66,11 +66,11 @@ INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, siz
   }
 }
 
-/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. Three
-** rows of x share a pointer: for so many there are registers. */
+/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. */
 INLINE void panel_steps(const size_t R, const size_t C, const float *x, size_t ldx,
                         const float *panel, size_t steps, V sum[TILE_ROWS][TILE_VECTORS]) {
-  const float *from[3] = {x, x + 3 * ldx, x + 6 * ldx};
+  const float *from[THIRDS(TILE_ROWS)];
+  third_rows(R, x, ldx, from);
   _Pragma("GCC unroll 4") for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
     V row[TILE_VECTORS];
     UNROLL for (size_t c = 0; c < C; c++) row[c] = v_load(panel + c * LANES);
