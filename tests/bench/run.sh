@@ -158,9 +158,9 @@ each_engine() {
   fi
 }
 
-# The ceiling with the kernels of OPENBLAS_CORETYPE=$2; the empty name leaves the choice to
-# OpenBLAS.
-ceiling_with() { env ${2:+OPENBLAS_CORETYPE="$2"} $out/sgemm_ceiling "$1"; }
+# The ceiling of $1 threads with the kernels of OPENBLAS_CORETYPE=$2, measured for $3 seconds;
+# the empty name leaves the choice to OpenBLAS.
+ceiling_with() { env ${2:+OPENBLAS_CORETYPE="$2"} $out/sgemm_ceiling "$1" $3; }
 
 # OpenBLAS gives processors that are newer than itself its oldest kernels. The ceiling is
 # that of the fastest which this processor can run.
@@ -171,14 +171,14 @@ choose_ceiling() {
   if grep -qw avx512bw /proc/cpuinfo; then names+=(SkylakeX); fi
   if grep -qw avx2 /proc/cpuinfo; then names+=(Haswell); fi
   for name in "${names[@]}"; do
-    rate=$(ceiling_with 1 "$name" 2>>$log | sed -n 's/.*"gflops":\([0-9]*\).*/\1/p')
+    rate=$(ceiling_with 1 "$name" 1 2>>$log | sed -n 's/.*"gflops":\([0-9]*\).*/\1/p')
     if ((${rate:-0} > best)); then best=$rate ceiling=$name; fi
   done
 }
 
 measure_ceiling() {
   if [ -x $out/sgemm_ceiling ] && ! time_is_up; then
-    ceiling_with "$1" "$ceiling" >>"$results" 2>>$log
+    ceiling_with "$1" "$ceiling" 4 >>"$results" 2>>$log
   fi
 }
 

@@ -1,11 +1,12 @@
 /*
-** sgemm_ceiling.c THREADS: how fast OpenBLAS does nothing but the matrix
+** sgemm_ceiling.c THREADS [SECONDS]: how fast OpenBLAS does nothing but the matrix
 ** products of all-MiniLM-L6-v2, 1024 tokens at once. An encoder that used it for
 ** its products and needed no time for all the rest would be as fast as this.
 **
 ** All products of all six layers run in their order, each with weights of its
-** own, as in a forward pass: 42 MB that no second-level cache holds. The mean
-** over the shapes is weighted by time, that is all operations by all seconds.
+** own, as in a forward pass: 42 MB that no second-level cache holds. The figure
+** is all operations by all seconds, and of about as many seconds as bulk work takes
+** beside it: the shorter one would be the luckier where others slow the machine now and then.
 ** Attention's own products are left out: they are of another kind, and the
 ** ceiling only gets higher.
 */
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ROWS = 1024, LAYERS = 6, HIDDEN = 384, INTERMEDIATE = 1536, REPEATS = 7, SHAPES = 4 };
+enum { ROWS = 1024, LAYERS = 6, HIDDEN = 384, INTERMEDIATE = 1536, SHAPES = 4 };
 
 /* Output [ROWS, out] = input [ROWS, in] times weights [out, in] transposed. */
 typedef struct shape {
@@ -62,23 +63,22 @@ static double operations(const shape *s) { /* of one pass */
   return 2.0 * LAYERS * ROWS * s->in * s->out;
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* runs[REPEATS] */
-static double median(double *runs) {
-  qsort(runs, REPEATS, sizeof *runs, compare);
-  return runs[REPEATS / 2];
+/* Passes for at least so many seconds; those of each shape are added to by_shape[SHAPES]. */
+static int passes(double at_least, float *weights[LAYERS][SHAPES], const float *input,
+                  float *output, double *by_shape) {
+  int count = 0;
+  for (double begin = seconds_now(); seconds_now() - begin < at_least || count == 0; count++)
+    pass(weights, input, output, by_shape);
+  return count;
 }
 
 int main(int argc, char **argv) {
-  int threads = argc == 2 ? (int)strtol(argv[1], NULL, 10) : 0;
+  int threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
+  double at_least = argc > 2 ? strtod(argv[2], NULL) : 4;
   float *weights[LAYERS][SHAPES];
-  double by_shape[SHAPES][REPEATS], whole[REPEATS], all_operations = 0;
-  if (threads < 1) {
-    fputs("usage: sgemm_ceiling THREADS\n", stderr);
+  double by_shape[SHAPES] = {0}, seconds = 0, all_operations = 0;
+  if (threads < 1 || argc > 3) {
+    fputs("usage: sgemm_ceiling THREADS [SECONDS]\n", stderr);
     return 1;
   }
   float *input = numbers((size_t)ROWS * INTERMEDIATE),
@@ -88,21 +88,16 @@ int main(int argc, char **argv) {
       weights[layer][i] = numbers((size_t)shapes[i].in * (size_t)shapes[i].out);
   openblas_set_num_threads(threads);
   pass(weights, input, output, (double[SHAPES]){0}); /* wakes the threads */
-  for (int r = 0; r < REPEATS; r++) {
-    double seconds[SHAPES] = {0};
-    pass(weights, input, output, seconds);
-    whole[r] = 0;
-    for (int i = 0; i < SHAPES; i++) whole[r] += by_shape[i][r] = seconds[i];
-  }
+  int count = passes(at_least, weights, input, output, by_shape);
   printf("{\"engine\":\"sgemm\",\"measure\":\"ceiling\",\"threads\":%d,\"rows\":%d,\"shapes\":{",
          threads, ROWS);
   for (int i = 0; i < SHAPES; i++) {
-    all_operations += operations(&shapes[i]);
+    all_operations += count * operations(&shapes[i]);
+    seconds += by_shape[i];
     printf("%s\"%s\":%.1f", i ? "," : "", shapes[i].name,
-           1e-9 * operations(&shapes[i]) / median(by_shape[i]));
+           1e-9 * count * operations(&shapes[i]) / by_shape[i]);
   }
-  double seconds = median(whole);
   printf("},\"gflops\":%.1f,\"tokens_per_second\":%.1f,\"core\":\"%s\"}\n",
-         1e-9 * all_operations / seconds, ROWS / seconds, openblas_get_corename());
+         1e-9 * all_operations / seconds, count * ROWS / seconds, openblas_get_corename());
   return 0;
 }
