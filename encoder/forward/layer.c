@@ -238,43 +238,78 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
   }
 }
 
-/* This member's columns [first, last) of x[rows, intermediate], activated while they
-** are in its cache. */
-static void activate_columns(const layer_run *r, float *x, size_t rows, size_t first, size_t last) {
-  size_t width = (size_t)r->weights->intermediate;
-  activation kind = r->weights->hidden_activation;
-  if (r->crew->member.size == 1) {
-    kernels_current()->activate(kind, x, rows * width);
-    return;
+/* inner[rows, columns; ld] becomes its activation or, in a gated layer, it is multiplied by
+** that of gate[rows, columns; ld] (Shazeer 2020); while they are in the cache. */
+static void activate_inner(const layer_run *r, const layer_weights *l, float *inner, float *gate,
+                           size_t ld, size_t rows, size_t columns) {
+  const kernels *k = kernels_current();
+  int gated = l->gate.out != 0;
+  for (size_t row = 0; row < rows; row++) {
+    float *x = (gated ? gate : inner) + row * ld; /* [columns] */
+    k->activate(r->weights->hidden_activation, x, columns);
+    if (gated) k->multiply(x, inner + row * ld, columns);
   }
-  for (size_t row = 0; row < rows; row++)
-    kernels_current()->activate(kind, x + row * width + first, last - first);
 }
 
-/* inner[rows, intermediate] = up(x), activated; or, gated (Shazeer 2020),
-** up(x) * activation(gate(x)). This member's columns. */
+/* inner[rows, intermediate] = activation(up(x)), or up(x) activation(gate(x)). This member's
+** columns. */
 static void feed_up(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
   size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
   size_t first, last;
   float *inner = r->space->inner, *gate = r->space->gate;
   const projection parts[] = {{&l->up, inner, width}, {&l->gate, gate, width}};
-  int gated = l->gate.out != 0;
   crew_share(r->crew, width, COLUMN_GRAIN, &first, &last);
-  project(r, parts, gated ? 2 : 1, x, hidden, rows);
-  if (!gated) {
-    activate_columns(r, inner, rows, first, last);
-    return;
+  project(r, parts, l->gate.out != 0 ? 2 : 1, x, hidden, rows);
+  activate_inner(r, l, inner + first, gate + first, width, rows, last - first);
+}
+
+/* made[rows, hidden] = down(activation(up(x[rows, hidden]))), a block of down's terms at a time,
+** by which its sums are cut anyway. What lies between the two is inner[rows, n]. */
+static void feed_blocks(const layer_run *r, const layer_weights *l, const float *x, float *made,
+                        size_t rows) {
+  const kernels *k = kernels_current();
+  size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
+  float *inner = r->space->inner;
+  for (size_t first = 0, n; first < width; first += n) {
+    n = width - first < LINEAR_BLOCK ? width - first : LINEAR_BLOCK;
+    gemm_linear(k, x, hidden, l->up.weight + first * hidden, hidden,
+                l->up.bias != NULL ? l->up.bias + first : NULL, inner, n, rows, n, hidden);
+    k->activate(r->weights->hidden_activation, inner, rows * n);
+    (first == 0 ? k->linear : k->linear_add)(inner, n, l->down.weight + first, width,
+                                             first + n == width ? l->down.bias : NULL, made, hidden,
+                                             rows, hidden, n);
   }
-  activate_columns(r, gate, rows, first, last);
-  for (size_t row = 0; row < rows; row++)
-    kernels_current()->multiply(gate + row * width + first, inner + row * width + first,
-                                last - first);
+}
+
+/* The feed-forward layer of a member alone in float32. What lies between its products stays in
+** the second-level cache, with twice as many rows as if it were whole rows; these share the
+** work of turning weights. */
+static void feed_forward_by_blocks(const layer_run *r, const layer_weights *l) {
+  workspace *s = r->space;
+  size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
+  size_t most = width < 2 * LINEAR_BLOCK ? FEED_FORWARD_ROWS : 2 * FEED_FORWARD_ROWS;
+  for (size_t first = 0; first < r->tokens; first += most) {
+    size_t rows = r->tokens - first < most ? r->tokens - first : most;
+    float *x = r->hidden + first * hidden; /* [rows, hidden] */
+    feed_blocks(r, l, enter_block(r, &l->output_norm, x, s->context, rows), s->projected, rows);
+    leave_block(r, &l->output_norm, s->projected, x, rows);
+  }
+}
+
+/* With few rows weights are better read in their order. */
+static int goes_by_blocks(const layer_run *r, const layer_weights *l) {
+  return r->crew->member.size == 1 && r->tokens > FEW_TOKENS && l->gate.out == 0 &&
+         l->up.packed.panels == NULL && gemm_add(kernels_current()) != NULL;
 }
 
 static void feed_forward_block(const layer_run *r, int layer) {
   const layer_weights *l = &r->weights->layer[layer];
   workspace *s = r->space;
   size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
+  if (goes_by_blocks(r, l)) {
+    feed_forward_by_blocks(r, l);
+    return;
+  }
   for (size_t first = 0; first < r->tokens; first += FEED_FORWARD_ROWS) {
     size_t rows = r->tokens - first < FEED_FORWARD_ROWS ? r->tokens - first : FEED_FORWARD_ROWS;
     float *x = r->hidden + first * hidden; /* [rows, hidden] */

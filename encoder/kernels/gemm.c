@@ -223,6 +223,10 @@ void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
     set->linear(x, ldx, w, ldw, bias, y, ldy, rows, cols, depth);
 }
 
+linear_function *gemm_add(const kernels *set) {
+  return prefers_blas(set) && usable() != 0 ? NULL : set->linear_add;
+}
+
 const char *gemm_describe(void) {
   return openblas_get_config();
 }
@@ -232,6 +236,10 @@ const char *gemm_describe(void) {
 void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w, size_t ldw,
                  const float *bias, float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
   set->linear(x, ldx, w, ldw, bias, y, ldy, rows, cols, depth);
+}
+
+linear_function *gemm_add(const kernels *set) {
+  return set->linear_add;
 }
 
 const char *gemm_describe(void) {

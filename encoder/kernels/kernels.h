@@ -111,6 +111,16 @@ uint64_t packed_rows_bytes(packed_precision p, size_t rows, size_t depth);
 void packed_make(packed_precision p, const float *w, size_t ldw, size_t cols, size_t depth,
                  void *block, packed_weights *out);
 
+/* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols]
+** bias may be NULL. This is torch's Linear: w as it lies in the checkpoint.
+** y overlaps none of the others. */
+typedef void linear_function(const float *x, size_t ldx, const float *w, size_t ldw,
+                             const float *bias, float *y, size_t ldy, size_t rows, size_t cols,
+                             size_t depth);
+
+/* Terms after which a sum may be cut; see kernels.linear_add. */
+enum { LINEAR_BLOCK = 384 };
+
 typedef struct kernels {
   const char *name;
   int (*supported)(void); /* 1 on a processor that can run this set */
@@ -119,11 +129,12 @@ typedef struct kernels {
   ** what tests those of float32 need not run again. */
   const char *float32_of;
 
-  /* y[rows, cols; ldy] = x[rows, depth; ldx] w[cols, depth; ldw]^T + bias[cols]
-  ** bias may be NULL. This is torch's Linear: w as it lies in the checkpoint.
-  ** y overlaps none of the others. */
-  void (*linear)(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
-                 float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
+  linear_function *linear;
+
+  /* The same, added to y. A product may be made in parts of depth, from its first terms to
+  ** its last, each of LINEAR_BLOCK but for the last: the first part by linear, the bias with
+  ** the last. It is the whole one then, to the bit. NULL in a set that does not promise it. */
+  linear_function *linear_add;
 
   /* Rounds x[rows, depth; ldx] into block[packed_rows_bytes], aligned to 64 bytes. */
   void (*pack_rows)(packed_precision p, const float *x, size_t ldx, size_t rows, size_t depth,
@@ -206,6 +217,9 @@ const kernels *kernels_find(const char *name);
 ** be held to the rules above. What depends on a model goes this way, always. */
 void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w, size_t ldw,
                  const float *bias, float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
+
+/* What adds to gemm_linear's products as kernels.linear_add does; NULL where nothing does. */
+linear_function *gemm_add(const kernels *set);
 
 /* Which of the two gemm_linear takes, for tests and benchmarks: 1 OpenBLAS
 ** whatever the set, 0 always the set's own, -1 (the default) by the set. */

@@ -61,9 +61,10 @@
 #define VECTOR_KERNELS(NAME, SUPPORTED, FLOAT32_OF, PACK_ROWS, PACKED_LINEAR)                      \
   {                                                                                                \
     .name = NAME, .supported = SUPPORTED, .float32_of = FLOAT32_OF, .pack_rows = PACK_ROWS,        \
-    .packed_linear = PACKED_LINEAR, .linear = linear, .activate = activate,                        \
-    .layer_norm = layer_norm, .attention_scores = attention_scores, .softmax = softmax,            \
-    .attention_context = attention_context, .add_scaled = add_scaled, .maximum = maximum,          \
-    .multiply = multiply, .rotate = rotate, .dot = dot, .squared_distance = squared_distance,      \
-    .dot_codes = dot_codes, .from_half = from_half, .from_bfloat16 = from_bfloat16,                \
+    .packed_linear = PACKED_LINEAR, .linear = linear, .linear_add = linear_add,                    \
+    .activate = activate, .layer_norm = layer_norm, .attention_scores = attention_scores,          \
+    .softmax = softmax, .attention_context = attention_context, .add_scaled = add_scaled,          \
+    .maximum = maximum, .multiply = multiply, .rotate = rotate, .dot = dot,                        \
+    .squared_distance = squared_distance, .dot_codes = dot_codes, .from_half = from_half,          \
+    .from_bfloat16 = from_bfloat16,                                                                \
   }

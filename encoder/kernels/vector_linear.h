@@ -15,7 +15,7 @@
 **                     is a column; one chain after the other
 */
 
-enum { MOST_DEPTH = 384, CHAINS = 4, LINE = 16, TILE_COLS = TILE_VECTORS * LANES };
+enum { MOST_DEPTH = LINEAR_BLOCK, CHAINS = 4, LINE = 16, TILE_COLS = TILE_VECTORS * LANES };
 
 /* Terms of the block that begins at term d. */
 INLINE size_t block_depth(size_t depth, size_t d) {
@@ -37,5 +37,10 @@ static void linear(const float *x, size_t ldx, const float *w, size_t ldw, const
   size_t done = rows > 0 && rows <= FEW_MOST && depth > 0 ? cols / LANES * LANES : 0;
   if (done > 0) few_rows(x, ldx, w, ldw, bias, y, ldy, rows, done, depth);
   many_rows(x, ldx, w + done * ldw, ldw, bias != NULL ? bias + done : NULL, y + done, ldy, rows,
-            cols - done, depth);
+            cols - done, depth, 0);
+}
+
+static void linear_add(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
+                       float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
+  many_rows(x, ldx, w, ldw, bias, y, ldy, rows, cols, depth, 1);
 }

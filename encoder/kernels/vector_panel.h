@@ -158,8 +158,9 @@ static void run_block(panel_block *b, const float *x, float *y, size_t rows) {
   }
 }
 
+/* `adds`: y holds something already. */
 static void many_rows(const float *x, size_t ldx, const float *w, size_t ldw, const float *bias,
-                      float *y, size_t ldy, size_t rows, size_t cols, size_t depth) {
+                      float *y, size_t ldy, size_t rows, size_t cols, size_t depth, int adds) {
   _Alignas(64) float panel[MOST_DEPTH * TILE_COLS];
   for (size_t c = 0; c < cols; c += TILE_COLS) {
     size_t d = 0;
@@ -168,7 +169,7 @@ static void many_rows(const float *x, size_t ldx, const float *w, size_t ldw, co
       int ends = d + n == depth;
       panel_block b = {
           w + c * ldw + d, w + c * ldw + d + n, NULL, panel, ldx, ldw, ldy, width, width, n, 0, 0,
-          d == 0};
+          d == 0 && !adds};
       if (ends) {
         b.bias = bias != NULL ? bias + c : NULL;
         b.next = w + (c + width) * ldw;

@@ -15,6 +15,7 @@
 const kernel_check kernel_checks[] = {
     {"linear", check_linear},
     {"linear, any split gives the same bits", check_linear_splits},
+    {"linear_add, parts of depth give the bits of the whole", check_linear_add},
     {"linear, matrices larger than the caches", check_linear_panels},
     {"linear, every number of rows", check_linear_heights},
     {"linear, NaN and infinity", check_linear_not_finite},

@@ -27,6 +27,7 @@ const kernels *amx_emulated(void);
 
 int check_linear(const kernels *set);
 int check_linear_splits(const kernels *set);
+int check_linear_add(const kernels *set);
 int check_linear_panels(const kernels *set);
 int check_linear_heights(const kernels *set);
 int check_linear_not_finite(const kernels *set);

@@ -98,6 +98,48 @@ int check_linear(const kernels *set) {
   return failures;
 }
 
+/* The product of t in parts of depth, the first by linear, compared with t.y to the bit. */
+static void compare_added(const kernels *set, const linear_case *t, int *failures) {
+  size_t rows = t->y.rows, cols = t->y.cols, depth = t->x.cols;
+  matrix y = matrix_make(rows, cols, 3, MATRIX_ENDS_AT_GUARD);
+  for (size_t d = 0, n; d < depth; d += n) {
+    linear_function *part = d == 0 ? set->linear : set->linear_add;
+    n = depth - d < LINEAR_BLOCK ? depth - d : LINEAR_BLOCK;
+    part(t->x.at + d, t->x.ld, t->w.at + d, t->w.ld, d + n == depth ? t->bias.at : NULL, y.at, y.ld,
+         rows, cols, n);
+  }
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t c = 0; c < cols; c++) {
+      float whole = t->y.at[r * t->y.ld + c], added = y.at[r * y.ld + c];
+      if (!same_number(whole, added))
+        check_failed(failures, "linear_add %zu x %zu, depth %zu: y[%zu, %zu] is %.9g, not %.9g",
+                     rows, cols, depth, r, c, (double)added, (double)whole);
+    }
+  }
+  if (!matrix_gaps_intact(&y)) check_failed(failures, "linear_add wrote between rows");
+  matrix_free(&y);
+}
+
+int check_linear_add(const kernels *set) {
+  static const size_t all_rows[] = {1, 2, 7, 13, 33, 70};
+  static const size_t all_cols[] = {1, 5, 16, 33, 49, 100};
+  static const size_t depths[] = {385, 400, 767, 768, 1000, 1537};
+  int failures = 0;
+  if (set->linear_add == NULL) return strcmp(set->name, "scalar") != 0;
+  for (size_t i = 0; i < COUNT(all_rows); i++) {
+    for (size_t j = 0; j < COUNT(all_cols); j++) {
+      for (size_t k = 0; k < COUNT(depths); k++) {
+        linear_case t = linear_make(all_rows[i], all_cols[j], depths[k], (i + j + k) % 2 * 5,
+                                    MATRIX_ENDS_AT_GUARD);
+        linear_run(set, &t, 1);
+        compare_added(set, &t, &failures);
+        linear_free(&t);
+      }
+    }
+  }
+  return failures;
+}
+
 /* Computes a copy of t's product in parts, cut after `row` rows and `col`
 ** columns and element by element, and compares the bits. */
 static void compare_parts(const kernels *set, const linear_case *t, size_t row, size_t col,
