@@ -36,15 +36,22 @@ typedef struct projection {
   size_t ldy;
 } projection;
 
-/* This member's columns of y = x[rows, in; ldx] weight^T + bias, in float32. */
+/* Columns first to last of x[rows, in; ldx] weight^T + bias in float32, written to
+** y[rows, last - first; ldy]. */
+static void project_columns(const linear *l, size_t first, size_t last, const float *x, size_t ldx,
+                            float *y, size_t ldy, size_t rows) {
+  size_t depth = (size_t)l->in;
+  gemm_linear(kernels_current(), x, ldx, l->weight + first * depth, depth,
+              l->bias ? l->bias + first : NULL, y, ldy, rows, last - first, depth);
+}
+
+/* This member's columns of a projection of x[rows, in; ldx]. */
 static void project_plain(const layer_run *r, const projection *p, const float *x, size_t ldx,
                           size_t rows) {
-  const linear *l = p->linear;
-  size_t first, last, depth = (size_t)l->in;
-  crew_share(r->crew, (size_t)l->out, COLUMN_GRAIN, &first, &last);
+  size_t first, last;
+  crew_share(r->crew, (size_t)p->linear->out, COLUMN_GRAIN, &first, &last);
   if (first == last) return;
-  gemm_linear(kernels_current(), x, ldx, l->weight + first * depth, depth,
-              l->bias ? l->bias + first : NULL, p->y + first, p->ldy, rows, last - first, depth);
+  project_columns(p->linear, first, last, x, ldx, p->y + first, p->ldy, rows);
 }
 
 /* The same of `count` linears of one reduced precision. Each member rounds all rows for
@@ -263,59 +270,53 @@ static void feed_up(const layer_run *r, const layer_weights *l, const float *x, 
   activate_inner(r, l, inner + first, gate + first, width, rows, last - first);
 }
 
-/* made[rows, hidden] = down(activation(up(x[rows, hidden]))), a block of down's terms at a time,
-** by which its sums are cut anyway. What lies between the two is inner[rows, n]. */
-static void feed_blocks(const layer_run *r, const layer_weights *l, const float *x, float *made,
-                        size_t rows) {
+/* projected[rows, hidden] = down(feed_up(x[rows, hidden])); this member's columns. */
+static void feed_rows(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
+  workspace *s = r->space;
+  feed_up(r, l, x, rows);
+  meet_before(r, &l->down);
+  project_one(r, &l->down, s->inner, (size_t)r->weights->intermediate, s->projected,
+              (size_t)r->weights->hidden, rows);
+}
+
+/* The same by a member alone in float32, without a gate: a block of down's terms at a time, by
+** which its sums are cut anyway. What lies between the products, inner[rows, n], stays in the
+** second-level cache, with twice as many rows as if it were whole rows; these share the work of
+** turning weights. */
+static void feed_blocks(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
   const kernels *k = kernels_current();
+  workspace *s = r->space;
   size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
-  float *inner = r->space->inner;
   for (size_t first = 0, n; first < width; first += n) {
     n = width - first < LINEAR_BLOCK ? width - first : LINEAR_BLOCK;
-    gemm_linear(k, x, hidden, l->up.weight + first * hidden, hidden,
-                l->up.bias != NULL ? l->up.bias + first : NULL, inner, n, rows, n, hidden);
-    k->activate(r->weights->hidden_activation, inner, rows * n);
-    (first == 0 ? k->linear : k->linear_add)(inner, n, l->down.weight + first, width,
-                                             first + n == width ? l->down.bias : NULL, made, hidden,
-                                             rows, hidden, n);
+    project_columns(&l->up, first, first + n, x, hidden, s->inner, n, rows);
+    k->activate(r->weights->hidden_activation, s->inner, rows * n);
+    (first == 0 ? k->linear : k->linear_add)(s->inner, n, l->down.weight + first, width,
+                                             first + n == width ? l->down.bias : NULL, s->projected,
+                                             hidden, rows, hidden, n);
   }
 }
 
-/* The feed-forward layer of a member alone in float32. What lies between its products stays in
-** the second-level cache, with twice as many rows as if it were whole rows; these share the
-** work of turning weights. */
-static void feed_forward_by_blocks(const layer_run *r, const layer_weights *l) {
-  workspace *s = r->space;
-  size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
-  size_t most = width < 2 * LINEAR_BLOCK ? FEED_FORWARD_ROWS : 2 * FEED_FORWARD_ROWS;
-  for (size_t first = 0; first < r->tokens; first += most) {
-    size_t rows = r->tokens - first < most ? r->tokens - first : most;
-    float *x = r->hidden + first * hidden; /* [rows, hidden] */
-    feed_blocks(r, l, enter_block(r, &l->output_norm, x, s->context, rows), s->projected, rows);
-    leave_block(r, &l->output_norm, s->projected, x, rows);
-  }
-}
-
-/* With few rows weights are better read in their order. */
+/* 1 where a layer is fed by blocks. With few rows weights are better read in their order. */
 static int goes_by_blocks(const layer_run *r, const layer_weights *l) {
   return r->crew->member.size == 1 && r->tokens > FEW_TOKENS && l->gate.out == 0 &&
-         l->up.packed.panels == NULL && gemm_add(kernels_current()) != NULL;
+         l->up.packed.panels == NULL && gemm_adds(kernels_current());
 }
 
 static void feed_forward_block(const layer_run *r, int layer) {
   const layer_weights *l = &r->weights->layer[layer];
   workspace *s = r->space;
-  size_t hidden = (size_t)r->weights->hidden, width = (size_t)r->weights->intermediate;
-  if (goes_by_blocks(r, l)) {
-    feed_forward_by_blocks(r, l);
-    return;
-  }
-  for (size_t first = 0; first < r->tokens; first += FEED_FORWARD_ROWS) {
-    size_t rows = r->tokens - first < FEED_FORWARD_ROWS ? r->tokens - first : FEED_FORWARD_ROWS;
+  size_t hidden = (size_t)r->weights->hidden, most = FEED_FORWARD_ROWS;
+  int blocks = goes_by_blocks(r, l);
+  if (blocks && r->weights->intermediate >= 2 * LINEAR_BLOCK) most *= 2; /* inner has the room */
+  for (size_t first = 0; first < r->tokens; first += most) {
+    size_t rows = r->tokens - first < most ? r->tokens - first : most;
     float *x = r->hidden + first * hidden; /* [rows, hidden] */
-    feed_up(r, l, enter_block(r, &l->output_norm, x, s->context, rows), rows);
-    meet_before(r, &l->down);
-    project_one(r, &l->down, s->inner, width, s->projected, hidden, rows);
+    const float *entered = enter_block(r, &l->output_norm, x, s->context, rows);
+    if (blocks)
+      feed_blocks(r, l, entered, rows);
+    else
+      feed_rows(r, l, entered, rows);
     if (r->copies) {
       meet_before_layer(r, layer + 1);
       leave_block(r, &l->output_norm, s->projected, x, rows);

@@ -223,8 +223,8 @@ void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
     set->linear(x, ldx, w, ldw, bias, y, ldy, rows, cols, depth);
 }
 
-linear_function *gemm_add(const kernels *set) {
-  return prefers_blas(set) && usable() != 0 ? NULL : set->linear_add;
+int gemm_adds(const kernels *set) {
+  return set->linear_add != NULL && !(prefers_blas(set) && usable() != 0);
 }
 
 const char *gemm_describe(void) {
@@ -238,8 +238,8 @@ void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w,
   set->linear(x, ldx, w, ldw, bias, y, ldy, rows, cols, depth);
 }
 
-linear_function *gemm_add(const kernels *set) {
-  return set->linear_add;
+int gemm_adds(const kernels *set) {
+  return set->linear_add != NULL;
 }
 
 const char *gemm_describe(void) {

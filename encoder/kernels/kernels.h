@@ -218,8 +218,8 @@ const kernels *kernels_find(const char *name);
 void gemm_linear(const kernels *set, const float *x, size_t ldx, const float *w, size_t ldw,
                  const float *bias, float *y, size_t ldy, size_t rows, size_t cols, size_t depth);
 
-/* What adds to gemm_linear's products as kernels.linear_add does; NULL where nothing does. */
-linear_function *gemm_add(const kernels *set);
+/* 1 where set->linear_add adds to gemm_linear's products. */
+int gemm_adds(const kernels *set);
 
 /* Which of the two gemm_linear takes, for tests and benchmarks: 1 OpenBLAS
 ** whatever the set, 0 always the set's own, -1 (the default) by the set. */

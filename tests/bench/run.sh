@@ -158,9 +158,9 @@ each_engine() {
   fi
 }
 
-# The ceiling of $1 threads with the kernels of OPENBLAS_CORETYPE=$2, measured for $3 seconds;
-# the empty name leaves the choice to OpenBLAS.
-ceiling_with() { env ${2:+OPENBLAS_CORETYPE="$2"} $out/sgemm_ceiling "$1" $3; }
+# The ceiling of $1 threads with the kernels of OPENBLAS_CORETYPE=$2, measured for $3 seconds or
+# as long as its program holds right; the empty name leaves the choice to OpenBLAS.
+ceiling_with() { env ${2:+OPENBLAS_CORETYPE="$2"} $out/sgemm_ceiling "$1" ${3:+"$3"}; }
 
 # OpenBLAS gives processors that are newer than itself its oldest kernels. The ceiling is
 # that of the fastest which this processor can run.
@@ -178,7 +178,7 @@ choose_ceiling() {
 
 measure_ceiling() {
   if [ -x $out/sgemm_ceiling ] && ! time_is_up; then
-    ceiling_with "$1" "$ceiling" 4 >>"$results" 2>>$log
+    ceiling_with "$1" "$ceiling" >>"$results" 2>>$log
   fi
 }
 

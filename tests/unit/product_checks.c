@@ -125,7 +125,11 @@ int check_linear_add(const kernels *set) {
   static const size_t all_cols[] = {1, 5, 16, 33, 49, 100};
   static const size_t depths[] = {385, 400, 767, 768, 1000, 1537};
   int failures = 0;
-  if (set->linear_add == NULL) return strcmp(set->name, "scalar") != 0;
+  if (set->linear_add == NULL) {
+    if (strcmp(set->name, "scalar") != 0)
+      check_failed(&failures, "%s has no linear_add", set->name);
+    return failures;
+  }
   for (size_t i = 0; i < COUNT(all_rows); i++) {
     for (size_t j = 0; j < COUNT(all_cols); j++) {
       for (size_t k = 0; k < COUNT(depths); k++) {
