@@ -34,14 +34,18 @@ INLINE void turn_line(const panel_block *b, size_t d) {
               b->panel + d / CHAINS * TILE_COLS, chain_steps(b, 0) * TILE_COLS, TILE_COLS);
 }
 
-/* Asks for a line of depth of what comes after a tile of R rows, a part in each chain: of
-** the rows of x behind it, which need not exist, and of this tile's columns of w. */
+/* Asks for a line of depth of what comes after a tile of R rows: of the rows of x behind it,
+** which need not exist, and of this tile's columns of w. Rows that were asked for in the first
+** two chains would have left the first-level cache again. */
 INLINE void fetch_line(const size_t R, const panel_block *b, size_t chain, const float *x,
                        size_t d) {
-  const size_t rows = (R + CHAINS - 1) / CHAINS;
-  uintptr_t behind = (uintptr_t)x + ((R + chain * rows) * b->ldx + d) * sizeof *x;
-  UNROLL for (size_t r = 0; r < rows; r++)
-      __builtin_prefetch((const void *)(behind + r * b->ldx * sizeof *x), 0, 3);
+  const size_t rows = (R + 1) / 2; /* in each of the last two chains */
+  if (chain >= CHAINS - 2) {
+    size_t row = R + (chain + 2 - CHAINS) * rows;
+    uintptr_t behind = (uintptr_t)x + (row * b->ldx + d) * sizeof *x;
+    UNROLL for (size_t r = 0; r < rows; r++)
+        __builtin_prefetch((const void *)(behind + r * b->ldx * sizeof *x), 0, 3);
+  }
   for (size_t c = b->next_first + chain; c < b->next_last; c += CHAINS)
     __builtin_prefetch(b->next + c * b->ldw + d, 0, 2);
 }
