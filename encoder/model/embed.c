@@ -20,6 +20,9 @@ enum { BATCH_TOKENS = 512 };
 /* Below so many batches for each thread, all threads work on one together. */
 enum { BATCHES_FOR_EACH_THREAD = 2 };
 
+/* Parts that a batch is cut into at the end: halved, and halved again. */
+enum { BATCH_SHARES = 4 };
+
 typedef struct length_order {
   size_t text, tokens;
 } length_order;
@@ -136,6 +139,39 @@ static size_t batches_of(size_t tokens, int threads) {
   return (count + each - 1) / each * each;
 }
 
+/* Where batches end, in shares of all tokens. */
+typedef struct batch_ends {
+  size_t tokens;  /* of all texts */
+  size_t shares;  /* that they are divided into */
+  size_t threads; /* that take batches apart from one another; else 0 */
+  size_t end;     /* shares before the next end */
+} batch_ends;
+
+/* A batch has one share; where threads take them apart four, of which the last batch of each
+** thread is made into batches of two, one and one: whoever is done first finds some work left,
+** and waits for the slowest at most a quarter of a batch. */
+static void move_end(batch_ends *e) {
+  size_t left = e->shares - e->end, batch = e->threads > 0 ? BATCH_SHARES : 1;
+  while (batch > 1 && left <= e->threads * batch) batch /= 2;
+  e->end += batch;
+}
+
+static batch_ends first_end(size_t tokens, int threads) {
+  size_t batches = batches_of(tokens, threads);
+  batch_ends e = {tokens, batches, 0, 0};
+  if (threads > 1 && batches >= (size_t)threads * BATCHES_FOR_EACH_THREAD) {
+    e.threads = (size_t)threads;
+    e.shares *= BATCH_SHARES;
+  }
+  move_end(&e);
+  return e;
+}
+
+/* Tokens before it: no remainder is left to the last share. */
+static size_t tokens_to_end(const batch_ends *e) {
+  return e->tokens / e->shares * e->end + e->tokens % e->shares * e->end / e->shares;
+}
+
 /* Ends a batch before text i. */
 static void end_batch(embed_job *job, size_t i, size_t tokens) {
   size_t first = job->batches[job->batch_count];
@@ -144,24 +180,19 @@ static void end_batch(embed_job *job, size_t i, size_t tokens) {
   if (i - first > job->most) job->most = i - first;
 }
 
-/* Tokens of the first `batches` of `count` shares of `total`: no remainder is left to
-** the last of them. */
-static size_t share_end(size_t total, size_t count, size_t batches) {
-  return total / count * batches + total % count * batches / count;
-}
-
-/* Cuts the order into batches of about as many tokens each, where a batch ends with the
-** text that reaches its share, and notes the largest of each measure. */
+/* Cuts the order into batches, each of which ends with the text that reaches its end, the last
+** with the last text, and notes the largest of each measure. */
 static void cut_batches(embed_job *job, int threads) {
-  size_t total = all_tokens(job), count = batches_of(total, threads), done = 0, before = 0;
+  batch_ends ends = first_end(all_tokens(job), threads);
+  size_t done = 0, before = 0;
   job->batches[0] = 0;
   for (size_t i = 0; i < job->count; i++) {
     done += job->order[i].tokens;
-    int last = job->batch_count + 1 >= count;
-    if (i + 1 < job->count && (last || done < share_end(total, count, job->batch_count + 1)))
-      continue;
+    int open = ends.end == ends.shares || done < tokens_to_end(&ends);
+    if (open && i + 1 < job->count) continue;
     end_batch(job, i + 1, done - before);
     before = done;
+    while (ends.end < ends.shares && done >= tokens_to_end(&ends)) move_end(&ends);
   }
 }
 
