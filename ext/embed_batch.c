@@ -4,7 +4,8 @@
 ** The encoder sorts the texts of a call by length and spreads them over its
 ** threads, which pays when there are many texts for each thread. Here rows are
 ** collected until that is so, and never more, so that memory does not depend on
-** how many rows there are. The first batches are small: whoever wants a few rows
+** how many rows there are. Of short ones more are collected, for a batch that is
+** soon done pays little. The first batches are small: whoever wants a few rows
 ** gets them at once.
 */
 #include "ext.h"
@@ -16,6 +17,8 @@
 enum {
   FIRST_ROWS_PER_THREAD = 8, /* doubles with each batch up to */
   ROWS_PER_THREAD = 64,
+  ROW_BYTES = 256, /* of a row on average; of shorter ones there are more, up to */
+  SHORTER = 4,     /* times as many */
   MOST_ROWS = 4096 /* however many threads there are */
 };
 
@@ -46,8 +49,9 @@ struct embed_batch {
   connection *connection;
   const bert_embed_options *options;
   int dim;
-  size_t most;  /* rows that the arrays have room for */
-  size_t limit; /* rows that make this batch full */
+  size_t most;       /* rows that the arrays have room for */
+  size_t limit;      /* rows that make this batch full, if they are not short */
+  size_t last_limit; /* what that grows to */
   size_t count;
   uint64_t bytes;             /* of all texts and keys */
   batch_row *rows;            /* [most] */
@@ -121,8 +125,9 @@ bert_status embed_batch_create(connection *c, loaded_model *model, const char *w
   b->connection = c;
   b->options = how;
   b->dim = dim;
-  b->most = smaller(ROWS_PER_THREAD * threads, MOST_ROWS);
+  b->most = smaller(SHORTER * ROWS_PER_THREAD * threads, MOST_ROWS);
   b->limit = smaller(FIRST_ROWS_PER_THREAD * threads, MOST_ROWS);
+  b->last_limit = smaller(ROWS_PER_THREAD * threads, MOST_ROWS);
   b->progress.what = what;
   b->progress.unit = "rows";
   b->progress.begun = now();
@@ -190,7 +195,9 @@ bert_status embed_batch_add(embed_batch *b, sqlite3_value *key, const bert_text 
 }
 
 int embed_batch_full(const embed_batch *b) {
-  return b->count >= b->limit || b->bytes >= BATCH_BYTES;
+  if (b->count == b->most || b->bytes >= BATCH_BYTES) return 1;
+  if (b->count >= b->limit * SHORTER) return 1;
+  return b->count >= b->limit && b->bytes >= (uint64_t)b->limit * ROW_BYTES;
 }
 
 /* Puts "key 12: " before an error, so that the row can be found. */
@@ -248,7 +255,7 @@ static int is_refusal(bert_status status) {
 }
 
 static void batch_done(embed_batch *b) {
-  if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->most);
+  if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->last_limit);
   progress_step(&b->progress, b->connection, b->count);
 }
 

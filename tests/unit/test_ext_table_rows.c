@@ -131,13 +131,13 @@ static void test_embed_rows_many(void **state) {
       "SELECT sum(key = rowid & 0xffffffff) FROM bert_embed_rows('WITH RECURSIVE c(i) AS (SELECT 1 "
       "UNION ALL SELECT i + 1 FROM c LIMIT %d) SELECT i, iif(i %% 60 < %d, ''a'', NULL) FROM c')";
   int texts = dice_size(51, 3); /* in 60 rows */
-  char *first = sqlite3_mprintf(sql, 400, texts), *second = sqlite3_mprintf(sql, 1200, texts);
+  char *first = sqlite3_mprintf(sql, 2400, texts), *second = sqlite3_mprintf(sql, 7200, texts);
   assert_rows(db, "SELECT bert_set('threads', 2)", "2");
-  assert_int_equal(sqldb_number(db, first), 400);
+  assert_int_equal(sqldb_number(db, first), 2400);
   sqlite3_memory_highwater(1);
-  few = (assert_int_equal(sqldb_number(db, first), 400), sqlite3_memory_highwater(1));
-  many = (assert_int_equal(sqldb_number(db, second), 1200), sqlite3_memory_highwater(1));
-  print_message("peak: %lld bytes for 400 rows, %lld for 1200\n", few, many);
+  few = (assert_int_equal(sqldb_number(db, first), 2400), sqlite3_memory_highwater(1));
+  many = (assert_int_equal(sqldb_number(db, second), 7200), sqlite3_memory_highwater(1));
+  print_message("peak: %lld bytes for 2400 rows, %lld for 7200\n", few, many);
   assert_true(many < few + 65536);
   sqlite3_free(first);
   sqlite3_free(second);
