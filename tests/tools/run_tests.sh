@@ -75,6 +75,11 @@ shift $((OPTIND - 1))
 
 logs=$1
 shift
+if [ $# = 0 ]; then
+  echo "no test program has that word in its name"
+  echo "0 passed, 0 failed"
+  exit 1
+fi
 rm -rf "$logs"
 mkdir -p "$logs"
 printf '%s\0' "$@" | xargs -0 -n 1 -P "$jobs" bash "$0" --one "$logs" "$seconds"
