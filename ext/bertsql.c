@@ -55,6 +55,18 @@ static struct {
   char library[PATH_MAX];
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* A fork while another thread loads bertsql or lets go of a connection must leave the child a
+** lock that it can take. */
+static void before_fork(void) {
+  pthread_mutex_lock(&process.lock);
+}
+static void after_fork(void) {
+  pthread_mutex_unlock(&process.lock);
+}
+static void watch_forks(void) {
+  pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* ---- The host ---------------------------------------------------------- */
 
 int host_has(int version) {
@@ -330,7 +342,9 @@ __attribute__((visibility("default")))
 int sqlite3_bertsql_init(sqlite3 *db, char **message, const sqlite3_api_routines *api);
 
 int sqlite3_bertsql_init(sqlite3 *db, char **message, const sqlite3_api_routines *api) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   connection *c = NULL;
+  pthread_once(&once, watch_forks);
   pthread_mutex_lock(&process.lock);
   int rc = adopt_host(api, message);
   if (rc == SQLITE_OK) {

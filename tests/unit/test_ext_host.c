@@ -17,8 +17,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SQLITE_CORE 1
@@ -144,6 +146,56 @@ static void a_second_copy_of_sqlite_is_refused(void **state) {
   sqlite3_free(message);
   assert_answer(db, "SELECT bert_dot('[2]', '[3]')", "6.0");
   sqldb_close(db);
+}
+
+/* A host that takes its time to say its version, while bertsql holds its lock. */
+static atomic_int asked;
+
+static int version_slowly(void) {
+  atomic_store(&asked, 1);
+  usleep(200000);
+  return 3037002;
+}
+
+static void *load_slowly(void *user) {
+  const library_copy *copy = user;
+  sqlite3_api_routines table;
+  memset(&table, 0, sizeof table);
+  table.libversion_number = version_slowly;
+  table.libversion = sqlite3_libversion;
+  table.mprintf = sqlite3_mprintf;
+  table.free = sqlite3_free;
+  copy->entry(NULL, NULL, &table);
+  return NULL;
+}
+
+/* 1 when a child that has forked by now can load bertsql. */
+static int child_loads(const library_copy *copy, sqlite3 *db) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    int rc = copy->entry(db, NULL, host_table);
+    int loaded = rc == SQLITE_OK || rc == SQLITE_OK_LOAD_PERMANENTLY;
+    _exit(loaded && sqldb_number(db, "SELECT bert_dot('[2]', '[3]')") == 6 ? 0 : 1);
+  }
+  int result = -1;
+  return waitpid(child, &result, 0) == child && WIFEXITED(result) && WEXITSTATUS(result) == 0;
+}
+
+static void a_fork_while_another_thread_loads_leaves_no_lock(void **state) {
+  (void)state;
+  sqlite3 *db;
+  pthread_t thread;
+  library_copy copy = copy_library();
+  atomic_store(&asked, 0);
+  sqlite3_open(":memory:", &db);
+  assert_int_equal(pthread_create(&thread, NULL, load_slowly, &copy), 0);
+  while (!atomic_load(&asked)) usleep(1000);
+  assert_true(child_loads(&copy, db));
+  pthread_join(thread, NULL);
+  assert_true(child_loads(&copy, db));
+  sqldb_close(db);
+  remove_copy(&copy);
 }
 
 /* The table of 3.45, as far as it is used. In headers older than 3.41 the entry
@@ -462,6 +514,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(old_hosts_are_refused),
       cmocka_unit_test(a_second_copy_of_sqlite_is_refused),
+      cmocka_unit_test(a_fork_while_another_thread_loads_leaves_no_lock),
       cmocka_unit_test(later_hosts_are_asked_directly),
       NEAR(without_a_model_three_ways_are_named),
       NEAR(the_default_is_found_near_the_library),
