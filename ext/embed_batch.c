@@ -29,6 +29,10 @@ enum {
 /* Seconds until the first line of progress, and from one to the next. */
 static const double PROGRESS_AFTER = 1.0, PROGRESS_EVERY = 0.5;
 
+/* Batches grow while one takes less than so many seconds: with a large model small ones give
+** every thread enough, and whoever watches or wants rows does not wait long for them. */
+static const double GROW_BELOW = 1.0;
+
 typedef struct batch_row {
   sqlite3_value *key; /* NULL when there is none */
   char *text;         /* [size]; NULL for a NULL text */
@@ -254,16 +258,18 @@ static int is_refusal(bert_status status) {
   return status == BERT_TOO_LONG || status == BERT_NUMERIC;
 }
 
-static void batch_done(embed_batch *b) {
-  if (b->count >= b->limit) b->limit = smaller(b->limit * 2, b->last_limit);
+static void batch_done(embed_batch *b, double begun) {
+  if (b->count >= b->limit && now() - begun < GROW_BELOW)
+    b->limit = smaller(b->limit * 2, b->last_limit);
   progress_step(&b->progress, b->connection, b->count);
 }
 
 bert_status embed_batch_run(embed_batch *b, bert_error *error) {
+  double begun = now();
   size_t count = list_texts(b);
   bert_status status = count > 0 ? embed_range(b, 0, count, error) : BERT_OK;
   if (is_refusal(status)) return find_refused(b, error);
-  if (status == BERT_OK) batch_done(b);
+  if (status == BERT_OK) batch_done(b, begun);
   return status;
 }
 
@@ -290,9 +296,10 @@ static bert_status embed_halves(embed_batch *b, size_t first, size_t last, bert_
 }
 
 bert_status embed_batch_run_each(embed_batch *b, bert_error *error) {
+  double begun = now();
   size_t count = list_texts(b);
   bert_status status = count > 0 ? embed_halves(b, 0, count, error) : BERT_OK;
-  if (status == BERT_OK) batch_done(b);
+  if (status == BERT_OK) batch_done(b, begun);
   return status;
 }
 
