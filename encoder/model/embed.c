@@ -132,11 +132,9 @@ static size_t all_tokens(const embed_job *job) {
   return tokens;
 }
 
-/* Batches of tokens: where threads take them apart, as many for each. */
-static size_t batches_of(size_t tokens, int threads) {
-  size_t count = (tokens + BATCH_TOKENS - 1) / BATCH_TOKENS, each = (size_t)threads;
-  if (count < each * BATCHES_FOR_EACH_THREAD) return count;
-  return (count + each - 1) / each * each;
+/* 1 where threads take batches apart from one another, 0 where all work on each. */
+static int enough_for_each(size_t batches, int threads) {
+  return batches >= (size_t)threads * BATCHES_FOR_EACH_THREAD;
 }
 
 /* Where batches end, in shares of all tokens. */
@@ -156,12 +154,13 @@ static void move_end(batch_ends *e) {
   e->end += batch;
 }
 
+/* Where threads take batches apart, there are as many for each. */
 static batch_ends first_end(size_t tokens, int threads) {
-  size_t batches = batches_of(tokens, threads);
+  size_t batches = (tokens + BATCH_TOKENS - 1) / BATCH_TOKENS, each = (size_t)threads;
   batch_ends e = {tokens, batches, 0, 0};
-  if (threads > 1 && batches >= (size_t)threads * BATCHES_FOR_EACH_THREAD) {
-    e.threads = (size_t)threads;
-    e.shares *= BATCH_SHARES;
+  if (threads > 1 && enough_for_each(batches, threads)) {
+    e.threads = each;
+    e.shares = (batches + each - 1) / each * each * BATCH_SHARES;
   }
   move_end(&e);
   return e;
@@ -361,7 +360,7 @@ static bert_status job_tokenize(embed_job *job, int threads, bert_error *error) 
 }
 
 static bert_status job_run(embed_job *job, int threads, bert_error *error) {
-  int apart = job->batch_count >= (size_t)threads * BATCHES_FOR_EACH_THREAD;
+  int apart = enough_for_each(job->batch_count, threads);
   bert_status status = lanes_make(job, apart ? threads : 1, apart ? 1 : threads, error);
   if (status != BERT_OK) return status;
   atomic_store(&job->next, 0);

@@ -112,17 +112,23 @@ static int version_3045(void) {
   return 3045001;
 }
 
+/* The table of a host before 3.38: it ends before most entries. */
+static sqlite3_api_routines old_table(int (*version)(void)) {
+  sqlite3_api_routines table;
+  memset(&table, 0, sizeof table);
+  table.libversion_number = version;
+  table.libversion = sqlite3_libversion;
+  table.mprintf = sqlite3_mprintf;
+  table.free = sqlite3_free;
+  return table;
+}
+
 static void old_hosts_are_refused(void **state) {
   (void)state;
   sqlite3 *db;
   char *message = NULL;
   library_copy copy = copy_library();
-  sqlite3_api_routines table;
-  memset(&table, 0, sizeof table); /* an old table ends before most entries */
-  table.libversion_number = version_3037;
-  table.libversion = sqlite3_libversion;
-  table.mprintf = sqlite3_mprintf;
-  table.free = sqlite3_free;
+  sqlite3_api_routines table = old_table(version_3037);
   sqlite3_open(":memory:", &db);
   assert_int_equal(copy.entry(db, &message, &table), SQLITE_ERROR);
   assert_non_null(strstr(message, "bertsql needs SQLite 3.38 or later; this is"));
@@ -159,12 +165,7 @@ static int version_slowly(void) {
 
 static void *load_slowly(void *user) {
   const library_copy *copy = user;
-  sqlite3_api_routines table;
-  memset(&table, 0, sizeof table);
-  table.libversion_number = version_slowly;
-  table.libversion = sqlite3_libversion;
-  table.mprintf = sqlite3_mprintf;
-  table.free = sqlite3_free;
+  sqlite3_api_routines table = old_table(version_slowly);
   copy->entry(NULL, NULL, &table);
   return NULL;
 }
