@@ -2,10 +2,9 @@
 ** mapping.c: a file mapped read-only, or copied; small files as text.
 **
 ** Weights are mapped shared and read-only: all processes that use a model share
-** one copy in the page cache, and opening costs nothing that is not used. The
-** kernel's own read-ahead is left as it is: weights are read in order, layer by
-** layer, and the word embeddings, where rows are picked at random, are mostly
-** resident after the first texts.
+** one copy in the page cache, and opening costs nothing that is not used. Huge
+** pages are asked for. Linux reads the file ahead in their size then, as far as it
+** is not in the page cache yet, and keeps it so for whoever maps it next.
 **
 ** Files are opened without blocking, so that a FIFO in a model directory is
 ** refused instead of waited for.
@@ -109,11 +108,23 @@ static bert_status copy_data(int descriptor, const char *path, mapping *m, bert_
   return BERT_OK;
 }
 
+/* A hint: not every kernel has huge pages for files, and none for those that it has read
+** into small ones. */
+static void ask_for_huge_pages(void *data, size_t size) {
+#if defined(MADV_HUGEPAGE)
+  madvise(data, size, MADV_HUGEPAGE);
+#else
+  (void)data;
+  (void)size;
+#endif
+}
+
 static bert_status map_data(int descriptor, const char *path, mapping *m, bert_error *error) {
   void *data = mmap(NULL, m->size, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED)
     return error_set(error, errno == ENOMEM ? BERT_NOMEM : BERT_IO, "cannot map %s: %s", path,
                      strerror(errno));
+  ask_for_huge_pages(data, m->size);
   m->data = data;
   return BERT_OK;
 }

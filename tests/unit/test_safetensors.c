@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,6 +129,35 @@ static void test_mapping_changes(void **state) {
   memory_free(path);
   memory_free(other);
   scratch_free(directory);
+}
+
+/* What the kernel has noted about the mapping at `address`; "" if it says nothing. */
+static void mapping_flags(const void *address, char flags[512]) {
+  FILE *maps = fopen("/proc/self/smaps", "r");
+  char line[512];
+  int here = 0;
+  flags[0] = 0;
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    uintptr_t first, last;
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
+      here = (uintptr_t)address >= first && (uintptr_t)address < last;
+    if (here && strncmp(line, "VmFlags:", 8) == 0) memcpy(flags, line, sizeof line);
+  }
+  if (maps != NULL) fclose(maps);
+}
+
+static void test_mapping_asks_for_huge_pages(void **state) {
+  if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
+    print_message("huge pages: skipped, this kernel has none\n");
+    return;
+  }
+  char flags[512], *path = path_join(minilm, "model.safetensors");
+  mapping m = {0};
+  assert_int_equal(mapping_open(path, 0, &m, NULL), BERT_OK);
+  mapping_flags(m.data, flags);
+  if (strstr(flags, " hg ") == NULL) fail_msg("not advised: \"%s\"", flags);
+  mapping_close(&m);
+  memory_free(path);
 }
 
 static void test_small_files(void **state) {
@@ -635,6 +665,7 @@ int main(void) {
       cmocka_unit_test(test_mapping_content),
       cmocka_unit_test(test_mapping_refuses),
       cmocka_unit_test(test_mapping_changes),
+      cmocka_unit_test(test_mapping_asks_for_huge_pages),
       cmocka_unit_test(test_small_files),
       cmocka_unit_test(test_path_join),
       cmocka_unit_test(test_reads),
