@@ -16,7 +16,9 @@
 ** write the same cache line and the kernels get whole tiles. */
 enum { COLUMN_GRAIN = 16 };
 
-enum { FETCH_DEPTH = 384, CACHE_LINE = 64 / sizeof(float) };
+/* Terms of each column that are asked for before a product begins. It asks for the next ones
+** itself; all at once, they would hold up the first. */
+enum { FETCH_DEPTH = 64, CACHE_LINE = 64 / sizeof(float) };
 
 /* Everything one member needs in a layer. */
 typedef struct layer_run {
