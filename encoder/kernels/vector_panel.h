@@ -50,10 +50,32 @@ INLINE void fetch_line(const size_t R, const panel_block *b, size_t chain, const
     __builtin_prefetch(b->next + c * b->ldw + d, 0, 2);
 }
 
-/* y[R, (C - 1) * LANES + last] = sum, or y + sum; + bias. */
+/* y[R, C * LANES; ldy] = sum, or y + sum. */
+INLINE void close_whole(const size_t R, const size_t C, int adds, V sum[TILE_ROWS][TILE_VECTORS],
+                        float *y, size_t ldy) {
+  if (adds) {
+    UNROLL for (size_t r = 0; r < R; r++) {
+      UNROLL for (size_t c = 0; c < C; c++) {
+        float *p = y + r * ldy + c * LANES;
+        v_store(p, v_add(v_load(p), sum[r][c]));
+      }
+    }
+  } else {
+    UNROLL for (size_t r = 0; r < R; r++) {
+      UNROLL for (size_t c = 0; c < C; c++) v_store(y + r * ldy + c * LANES, sum[r][c]);
+    }
+  }
+}
+
+/* y[R, (C - 1) * LANES + last] = sum, or y + sum; + bias. Most chains end without bias, on
+** whole vectors: asked once, not for each vector, that leaves the multipliers no gap. */
 INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, size_t chain,
                        size_t last, V sum[TILE_ROWS][TILE_VECTORS], float *y) {
   int adds = !b->fresh || chain > 0, ends = b->bias != NULL && chain + 1 == CHAINS;
+  if (!ends && last == LANES) {
+    close_whole(R, C, adds, sum, y, b->ldy);
+    return;
+  }
   UNROLL for (size_t r = 0; r < R; r++) {
     UNROLL for (size_t c = 0; c < C; c++) {
       float *p = y + r * b->ldy + c * LANES;
