@@ -15,7 +15,7 @@
 
 TARGET_BEGIN(AVX2)
 
-enum { LANES = 8, STEP = 8 };
+enum { LANES = 8, CHAINS = 4, STEP = 8 };
 
 typedef __m256 V;
 typedef __m256d D;
@@ -148,7 +148,7 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-INLINE V v_set4(const float *p) {
+INLINE V v_set_chains(const float *p) {
   return _mm256_broadcast_ps((const __m128 *)(const void *)p);
 }
 
@@ -165,9 +165,14 @@ INLINE V v_load_fours(const float *p, size_t stride) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + stride), 1);
 }
 
-INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / CHAINS]) {
   out[0] = v_load_fours(p, stride);
   out[1] = v_load_fours(p + 4, stride);
+}
+
+INLINE V v_load_sums(const float *p, size_t more) {
+  (void)more;
+  return v_load(p);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -15,7 +15,7 @@
 
 TARGET_BEGIN(AVX512)
 
-enum { LANES = 16, STEP = 8 };
+enum { LANES = 16, CHAINS = 8, STEP = 8 };
 
 typedef __m512 V;
 typedef __m512d D;
@@ -144,8 +144,8 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-INLINE V v_set4(const float *p) {
-  return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+INLINE V v_set_chains(const float *p) {
+  return _mm512_broadcast_f32x8(_mm256_loadu_ps(p));
 }
 
 INLINE void v_turn_fours(V v[4]) {
@@ -169,11 +169,14 @@ INLINE V load_two_eights(const float *p, const float *q) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(q), 1);
 }
 
-/* Two operations a vector, one of them beside a load. */
-INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
-  V a = load_two_eights(p, p + stride), b = load_two_eights(p + 2 * stride, p + 3 * stride);
-  out[0] = _mm512_shuffle_f32x4(a, b, 0x88);
-  out[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
+/* One operation, beside a load; four places would need two a vector. */
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / CHAINS]) {
+  out[0] = load_two_eights(p, p + stride);
+}
+
+INLINE V v_load_sums(const float *p, size_t more) {
+  V a = v_load(p), b = v_load(p + more);
+  return v_add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #include <string.h>
 
-enum { LANES = 4, STEP = 4 };
+enum { LANES = 4, CHAINS = 4, STEP = 4 };
 #define FUSED 0
 
 typedef __m128 V;
@@ -159,7 +159,7 @@ INLINE float v_max_lane(V v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
-INLINE V v_set4(const float *p) {
+INLINE V v_set_chains(const float *p) {
   return v_load(p);
 }
 
@@ -178,8 +178,13 @@ INLINE V v_load_fours(const float *p, size_t stride) {
   return v_load(p);
 }
 
-INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / 4]) {
+INLINE void v_load_lines(const float *p, size_t stride, V out[STEP / CHAINS]) {
   out[0] = v_load_fours(p, stride);
+}
+
+INLINE V v_load_sums(const float *p, size_t more) {
+  (void)more;
+  return v_load(p);
 }
 
 /* ---- doubles ------------------------------------------------------------ */

@@ -118,12 +118,13 @@ static void outer_product(const float *a, size_t lda, const float *b, size_t ldb
 static void attention_scores(const float *q, size_t ldq, const float *k, size_t ldk, float scale,
                              float *scores, size_t lds, size_t queries, size_t keys, size_t width) {
   float turned[WIDTH_BLOCK * KEY_BLOCK]; /* [width, KEY_BLOCK] */
+  const turn_layout layout = {KEY_BLOCK, 4 * KEY_BLOCK, 8 * KEY_BLOCK};
   for (size_t j = 0; j < keys; j += KEY_BLOCK) {
     size_t n = keys - j < KEY_BLOCK ? keys - j : KEY_BLOCK;
     size_t d = 0;
     do {
       size_t depth = width - d < WIDTH_BLOCK ? width - d : WIDTH_BLOCK;
-      turn_matrix(k + j * ldk + d, ldk, n, depth, turned, KEY_BLOCK, 4 * KEY_BLOCK);
+      turn_matrix(k + j * ldk + d, ldk, n, depth, turned, &layout);
       outer_product(q + d, ldq, turned, KEY_BLOCK, depth, 1, d == 0,
                     d + depth == width ? scale : 1.0f, scores + j, lds, queries, n);
       d += depth;

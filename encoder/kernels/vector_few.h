@@ -1,8 +1,9 @@
 /*
 ** vector_few.h: linear with few rows; see vector_linear.h.
 **
-** A sum is a vector: LANES / 4 columns, of each its four chains. Those columns lie 4
-** apart, so that four such vectors, turned by fours, are the chains of LANES columns.
+** A sum is a vector: LANES / CHAINS columns, of each its chains. Those columns lie 4
+** apart, so that four such vectors (eight, folded to four), turned by fours, are the chains of
+** LANES columns.
 */
 enum {
   FEW_MOST = 32 /* rows up to which this form is the fastest, in every set */
@@ -17,34 +18,39 @@ typedef struct few_block {
   int fresh; /* 1: chains begin here */
 } few_block;
 
-/* Asks for what is multiplied soon of C times LANES / 4 columns, w[C; ldw] being the first of
+/* The first column of vector i of CHAINS. */
+INLINE size_t few_column(size_t i) {
+  return i % 4 + i / 4 * 4 * (LANES / CHAINS);
+}
+
+/* Asks for what is multiplied soon of C times LANES / CHAINS columns, w[C; ldw] being the first of
 ** each: into the first-level cache what comes two lines later, into the second what comes
 ** `gap` bytes later. Neither need exist, hence whole numbers. */
 INLINE void few_fetch(const size_t C, const float *w, size_t ldw, uintptr_t gap) {
-  for (size_t i = 0; i < LANES; i += 4) {
+  for (size_t i = 0; i < LANES / CHAINS; i++) {
     for (size_t c = 0; c < C; c++) {
-      uintptr_t row = (uintptr_t)(w + (i + c) * ldw);
-      __builtin_prefetch((const void *)(row + 2 * LINE * sizeof *w), 0, 3);
+      uintptr_t row = (uintptr_t)(w + (4 * i + c) * ldw);
+      __builtin_prefetch((const void *)(row + 2 * CACHE_LINE * sizeof *w), 0, 3);
       __builtin_prefetch((const void *)(row + gap), 0, 2);
     }
   }
 }
 
-/* sum[R, C] += STEP terms of C times LANES / 4 columns; w[C; ldw] is the first of each. Of x
+/* sum[R, C] += STEP terms of C times LANES / CHAINS columns; w[C; ldw] is the first of each. Of x
 ** every third row is given. R and C are constants where this is used. */
 INLINE void few_step(const size_t R, const size_t C, const float *w, size_t ldw,
                      const float *const from[THIRDS(FEW_ROWS)], size_t ldx, V sum[FEW_ROWS][4]) {
-  V term[4][STEP / 4];
+  V term[4][STEP / CHAINS];
   UNROLL for (size_t c = 0; c < C; c++) v_load_lines(w + c * ldw, 4 * ldw, term[c]);
-  UNROLL for (size_t q = 0; q < STEP / 4; q++) {
+  UNROLL for (size_t q = 0; q < STEP / CHAINS; q++) {
     UNROLL for (size_t r = 0; r < R; r++) {
-      V x = v_set4(&from[r / 3][r % 3 * ldx + 4 * q]);
+      V x = v_set_chains(&from[r / 3][r % 3 * ldx + CHAINS * q]);
       UNROLL for (size_t c = 0; c < C; c++) sum[r][c] = v_fma(x, term[c][q], sum[r][c]);
     }
   }
 }
 
-/* sums[C, R, LANES]: those of C times LANES / 4 columns, from the first'th on. */
+/* sums[C, R, LANES]: C vectors of columns from the first'th on, of one four of them. */
 INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t first,
                      const float *x, size_t ldx, float *sums) {
   V sum[FEW_ROWS][4];
@@ -55,9 +61,9 @@ INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t 
         b->fresh ? v_set1(0.0f) : v_load(sums + (c * R + r) * LANES);
   }
   uintptr_t gap = (uintptr_t)b->next - (uintptr_t)b->w;
-  const float *w = b->w + first * b->ldw;
+  const float *w = b->w + few_column(first) * b->ldw;
   for (size_t d = 0; d < b->depth; d += STEP, w += STEP) {
-    if (d % LINE == 0) few_fetch(C, w, b->ldw, gap);
+    if (d % CACHE_LINE == 0) few_fetch(C, w, b->ldw, gap);
     few_step(R, C, w, b->ldw, from, ldx, sum);
     UNROLL for (size_t i = 0; i < THIRDS(R); i++) from[i] += STEP;
   }
@@ -66,11 +72,11 @@ INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t 
   }
 }
 
-/* sums[4, R, LANES]. As many at once as there are registers: each loads x but once. */
+/* sums[CHAINS, R, LANES]. As many at once as there are registers: each loads x but once. */
 INLINE void few_sums_of_rows(const size_t R, const few_block *b, const float *x, size_t ldx,
                              float *sums) {
   const size_t C = 4 * R <= FEW_SUMS ? 4 : 2 * R <= FEW_SUMS ? 2 : 1;
-  for (size_t first = 0; first < 4; first += C)
+  for (size_t first = 0; first < CHAINS; first += C)
     few_sums(R, C, b, first, x, ldx, sums + first * R * LANES);
 }
 
@@ -113,13 +119,14 @@ static void few_rest(size_t rows, const float *w, size_t ldw, size_t n, int fres
   few_all_sums(rows, &b, terms, LANES, sums);
 }
 
-/* y[rows, LANES; ldy] = the four chains of sums[4, rows, LANES], or y + them when not
+/* y[rows, LANES; ldy] = the chains of sums[CHAINS, rows, LANES], or y + them when not
 ** `fresh`; + bias[LANES], which may be NULL. */
 static void few_close(const float *sums, size_t rows, int fresh, const float *bias, float *y,
                       size_t ldy) {
   for (size_t r = 0; r < rows; r++, y += ldy) {
     V chain[4];
-    UNROLL for (size_t i = 0; i < 4; i++) chain[i] = v_load(sums + (i * rows + r) * LANES);
+    UNROLL for (size_t i = 0; i < 4; i++) chain[i] =
+        v_load_sums(sums + (i * rows + r) * LANES, 4 * rows * LANES);
     v_turn_fours(chain);
     V out = fresh ? chain[0] : v_add(v_load(y), chain[0]);
     UNROLL for (size_t i = 1; i < 4; i++) out = v_add(out, chain[i]);
@@ -137,7 +144,7 @@ typedef struct few_product {
 /* Its columns c to c + LANES, the block of n terms from the d'th on, tile by tile. `next` is
 ** where w goes on. */
 static void few_columns(const few_product *p, size_t c, size_t d, size_t n, const float *next) {
-  _Alignas(64) float sums[4 * FEW_ROWS * LANES];
+  _Alignas(64) float sums[CHAINS * FEW_ROWS * LANES];
   const float *w = p->w + c * p->ldw + d, *bias = NULL;
   size_t tiles = (p->rows + FEW_ROWS - 1) / FEW_ROWS, whole = n / LANES * LANES;
   few_block b = {w, next, p->ldw, whole, 1};

@@ -20,10 +20,13 @@
 **   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
 **   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
 **   v_sum, v_max_lane      over the lanes, to a float
-**   v_set4(p)              4 numbers, repeated
+**   CHAINS                 4 or 8, chains of a block of linear
+**   v_set_chains(p)        CHAINS numbers, repeated
 **   v_load_fours(p, stride)   4 numbers from each of LANES / 4 places
-**   v_load_lines(p, stride, V out[STEP / 4])   STEP numbers, 4 or 8, from each of them; out
-**                          has the fours of all first, then the next four of all
+**   v_load_lines(p, stride, V out[STEP / CHAINS])   STEP numbers, 4 or 8, from each of
+**                          LANES / CHAINS places; out has CHAINS of each first, then the next
+**   v_load_sums(p, more)   with four chains, v_load(p); with eight, of the columns at p and of
+**                          those at p + more: chains i and i + 4 added
 **   v_turn_fours(V v[4])   the 4 by 4 numbers that lie in the same four lanes are turned
 **   v_from_half, v_from_bfloat16 (const uint16_t *)   LANES numbers
 **   D, d_zero, d_add, d_sub, d_fma, d_sum, d_low(V), d_high(V)

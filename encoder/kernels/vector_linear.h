@@ -4,18 +4,19 @@
 **
 ** An element is the sum of its blocks of MOST_DEPTH terms, a block that of its four
 ** chains, all added in their order. Chain i has the terms i, i + 4, i + 8, … of the
-** block, as fused steps in that order. All forms below compute just that, so an element
+** block, as fused steps in that order. With eight chains they are 8 apart, and chains i and
+** i + 4 are added before the four. All forms below compute just that, so an element
 ** depends on its row of x, its row of w and depth alone, whichever form and tile it
 ** falls in.
 **
-** w lies along depth. Four chains are what lets a vector take four numbers of depth as
-** they lie, from LANES / 4 columns:
+** w lies along depth. Chains are what lets a vector take CHAINS numbers of depth as
+** they lie, from LANES / CHAINS columns:
 **   vector_few.h      few rows: so it does, and chains are added at the end
 **   vector_panel.h    many rows: w is turned into a panel, once for all rows, and a lane
 **                     is a column; one chain after the other
 */
 
-enum { MOST_DEPTH = LINEAR_BLOCK, CHAINS = 4, LINE = 16, TILE_COLS = TILE_VECTORS * LANES };
+enum { MOST_DEPTH = LINEAR_BLOCK, CACHE_LINE = 16, TILE_COLS = TILE_VECTORS * LANES };
 
 /* Terms of the block that begins at term d. */
 INLINE size_t block_depth(size_t depth, size_t d) {

@@ -22,32 +22,48 @@ INLINE size_t chain_steps(const panel_block *b, size_t chain) {
   return (b->depth + CHAINS - 1 - chain) / CHAINS;
 }
 
+/* Depth goes in lines: so many terms that each chain has four. */
+enum { LINE = 8 * CHAINS };
+
+/* Asks for a line of depth at an address that need not exist, into the first-level cache (near)
+** or the second. */
+INLINE void fetch_terms(uintptr_t line, const int near) {
+  UNROLL for (size_t i = 0; i < LINE; i += CACHE_LINE) {
+    if (near)
+      __builtin_prefetch((const void *)(line + i * sizeof(float)), 0, 3);
+    else
+      __builtin_prefetch((const void *)(line + i * sizeof(float)), 0, 2);
+  }
+}
+
 /* A line of depth of the panel. The next one is asked for, into the first-level cache: the
 ** processor's own prefetchers stop at the end of each page, which holds two or three rows.
 ** At the end of w it does not exist, hence whole numbers. */
 INLINE void turn_line(const panel_block *b, size_t d) {
   for (size_t c = 0; c < b->cols; c++) {
-    uintptr_t row = (uintptr_t)(b->w + c * b->ldw);
-    __builtin_prefetch((const void *)(row + (d + LINE) * sizeof *b->w), 0, 3);
+    fetch_terms((uintptr_t)(b->w + c * b->ldw) + (d + LINE) * sizeof *b->w, 1);
   }
+  size_t apart = chain_steps(b, 0) * TILE_COLS; /* from a chain to the next */
+  const turn_layout four = {apart, TILE_COLS, 2 * TILE_COLS};
+  const turn_layout eight = {apart, 4 * apart, TILE_COLS};
   turn_matrix(b->w + d, b->ldw, b->cols, least(b->depth - d, LINE),
-              b->panel + d / CHAINS * TILE_COLS, chain_steps(b, 0) * TILE_COLS, TILE_COLS);
+              b->panel + d / CHAINS * TILE_COLS, CHAINS == 8 ? &eight : &four);
 }
 
 /* Asks for a line of depth of what comes after a tile of R rows: of the rows of x behind it,
 ** which need not exist, and of this tile's columns of w. Rows that were asked for in the first
-** two chains would have left the first-level cache again. */
+** half of the chains would have left the first-level cache again. */
 INLINE void fetch_line(const size_t R, const panel_block *b, size_t chain, const float *x,
                        size_t d) {
-  const size_t rows = (R + 1) / 2; /* in each of the last two chains */
-  if (chain >= CHAINS - 2) {
-    size_t row = R + (chain + 2 - CHAINS) * rows;
+  const size_t half = CHAINS / 2, rows = (R + half - 1) / half; /* in each of the later half */
+  size_t turn = CHAINS == 8 ? chain % 4 * 2 + chain / 4 : chain; /* 0 for the first chain, … */
+  if (turn >= half) {
+    size_t row = R + (turn - half) * rows;
     uintptr_t behind = (uintptr_t)x + (row * b->ldx + d) * sizeof *x;
-    UNROLL for (size_t r = 0; r < rows; r++)
-        __builtin_prefetch((const void *)(behind + r * b->ldx * sizeof *x), 0, 3);
+    UNROLL for (size_t r = 0; r < rows; r++) fetch_terms(behind + r * b->ldx * sizeof *x, 1);
   }
   for (size_t c = b->next_first + chain; c < b->next_last; c += CHAINS)
-    __builtin_prefetch(b->next + c * b->ldw + d, 0, 2);
+    fetch_terms((uintptr_t)b->next + (c * b->ldw + d) * sizeof *b->next, 0);
 }
 
 /* y[R, C * LANES; ldy] = sum, or y + sum. */
@@ -71,7 +87,7 @@ INLINE void close_whole(const size_t R, const size_t C, int adds, V sum[TILE_ROW
 ** whole vectors: asked once, not for each vector, that leaves the multipliers no gap. */
 INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, size_t chain,
                        size_t last, V sum[TILE_ROWS][TILE_VECTORS], float *y) {
-  int adds = !b->fresh || chain > 0, ends = b->bias != NULL && chain + 1 == CHAINS;
+  int adds = !b->fresh || chain > 0, ends = b->bias != NULL && chain + 1 == 4;
   if (!ends && last == LANES) {
     close_whole(R, C, adds, sum, y, b->ldy);
     return;
@@ -92,12 +108,12 @@ INLINE void close_tile(const size_t R, const size_t C, const panel_block *b, siz
   }
 }
 
-/* sum[R, C] += steps of a chain: x[R; ldx], 4 apart, times panel[steps, TILE_COLS]. */
+/* sum[R, C] += steps of a chain: x[R; ldx], CHAINS apart, times panel[steps, TILE_COLS]. */
 INLINE void panel_steps(const size_t R, const size_t C, const float *x, size_t ldx,
                         const float *panel, size_t steps, V sum[TILE_ROWS][TILE_VECTORS]) {
   const float *from[THIRDS(TILE_ROWS)];
   third_rows(R, x, ldx, from);
-  _Pragma("GCC unroll 4") for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
+  _Pragma("GCC unroll 8") for (size_t k = 0; k < steps; k++, panel += TILE_COLS) {
     V row[TILE_VECTORS];
     UNROLL for (size_t c = 0; c < C; c++) row[c] = v_load(panel + c * LANES);
     UNROLL for (size_t r = 0; r < R; r++) {
@@ -126,11 +142,26 @@ INLINE void panel_chain(const size_t R, const size_t C, const panel_block *b, si
   }
 }
 
+/* sum = a[R, C * LANES] + sum. */
+INLINE void add_sums(const size_t R, const size_t C, const float *a,
+                     V sum[TILE_ROWS][TILE_VECTORS]) {
+  UNROLL for (size_t r = 0; r < R; r++) {
+    UNROLL for (size_t c = 0; c < C; c++) sum[r][c] =
+        v_add(v_load(a + (r * C + c) * LANES), sum[r][c]);
+  }
+}
+
 INLINE void panel_tile(const size_t R, const size_t C, const panel_block *b, const float *x,
                        float *y) {
-  for (size_t chain = 0; chain < CHAINS; chain++) {
+  for (size_t chain = 0; chain < 4; chain++) {
     V sum[TILE_ROWS][TILE_VECTORS];
     panel_chain(R, C, b, chain, x, sum);
+    if (CHAINS == 8) {
+      _Alignas(64) float first[TILE_ROWS * TILE_COLS]; /* [R, C * LANES] */
+      close_whole(R, C, 0, sum, first, C * LANES);
+      panel_chain(R, C, b, chain + 4, x, sum);
+      add_sums(R, C, first, sum);
+    }
     close_tile(R, C, b, chain, b->cols - (C - 1) * LANES, sum, y);
   }
 }
