@@ -111,10 +111,6 @@ INLINE V v_copysign(V size, V sign) {
   return _mm256_or_ps(size, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
 }
 
-INLINE V v_round(V x) {
-  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
 /* 2^n, n whole, in the range of normal numbers. */
 INLINE V two_to(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
@@ -262,7 +258,8 @@ INLINE void w_store_upper(uint16_t *p, W w) {
 }
 
 INLINE void v_store_codes(uint8_t *p, V x, int32_t zero) {
-  __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(v_round(x)), _mm256_set1_epi32(zero));
+  V nearest = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(nearest), _mm256_set1_epi32(zero));
   __m128i words = to_16_bits(codes);
   _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
 }

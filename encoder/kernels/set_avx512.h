@@ -107,10 +107,6 @@ INLINE V v_copysign(V size, V sign) {
   return _mm512_or_ps(size, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
 }
 
-INLINE V v_round(V x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
 INLINE V v_ldexp(V x, V n) {
   return _mm512_scalef_ps(x, n);
 }

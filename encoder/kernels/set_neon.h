@@ -102,10 +102,6 @@ INLINE V v_copysign(V size, V sign) {
   return vbslq_f32(vdupq_n_u32(0x80000000u), sign, size);
 }
 
-INLINE V v_round(V x) {
-  return vrndnq_f32(x);
-}
-
 /* 2^n, n whole, in the range of normal numbers. */
 INLINE V two_to(int32x4_t n) {
   return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));

@@ -77,10 +77,6 @@ INLINE V v_copysign(V size, V sign) {
 }
 
 /* For |x| < 2^31, and NaN becomes a number: enough for exponents. */
-INLINE V v_round(V x) {
-  return _mm_cvtepi32_ps(_mm_cvtps_epi32(x));
-}
-
 /* 2^n, n whole, in the range of normal numbers. */
 INLINE V two_to(__m128i n) {
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23));

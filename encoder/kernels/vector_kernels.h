@@ -16,7 +16,6 @@
 **                          d_mul, d_div, and v_join(low, high), two D rounded to a V
 **   v_min, v_max (a, b)    b, or NaN, where either is NaN
 **   v_max_or_nan(a, b)     NaN where either is NaN
-**   v_round                to the nearest integer, as a float
 **   v_ldexp(x, n)          x 2^n, rounded once; x in [1/2, 2], |n| <= 152 whole
 **   v_if_less(a, b, y, z)  y where a < b, else z (also for NaN)
 **   v_sum, v_max_lane      over the lanes, to a float

@@ -17,18 +17,25 @@
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW (-2.12194440e-4f)
 
-/* exp(r) - 1 = r + r^2 P(r); the error is below 1.5e-8 |r|. */
-INLINE V v_expm1_reduced(V r) {
+/* P(r) of exp(r) = 1 + r + r^2 P(r); the error of r^2 P is below 1.5e-8 |r|. */
+INLINE V v_exp_tail(V r) {
   V p = v_set1(0x1.6d965ap-10f);
   p = v_fma(p, r, v_set1(0x1.12263cp-7f));
   p = v_fma(p, r, v_set1(0x1.55548ap-5f));
   p = v_fma(p, r, v_set1(0x1.5554b2p-3f));
-  p = v_fma(p, r, v_set1(0.5f));
-  return v_fma(v_mul(p, r), r, r);
+  return v_fma(p, r, v_set1(0.5f));
 }
 
+/* exp(r) - 1, with all digits of a small r. */
+INLINE V v_expm1_reduced(V r) {
+  return v_fma(v_mul(v_exp_tail(r), r), r, r);
+}
+
+/* Added to a float below 2^22 and taken away again, this leaves the nearest integer. */
+#define ROUNDER 0x1.8p23f
+
 INLINE V v_reduce_exp(V x, V *n) {
-  *n = v_round(v_mul(x, v_set1(LOG2_E)));
+  *n = v_sub(v_fma(x, v_set1(LOG2_E), v_set1(ROUNDER)), v_set1(ROUNDER));
   V r = v_fnma(*n, v_set1(LN2_HIGH), x);
   return v_fnma(*n, v_set1(LN2_LOW), r);
 }
@@ -37,7 +44,8 @@ INLINE V v_reduce_exp(V x, V *n) {
 ** v_min give their second operand for a NaN. */
 INLINE V v_exp_below(V x) {
   V n, r = v_reduce_exp(v_max(v_set1(-104.0f), x), &n);
-  return v_ldexp(v_add(v_set1(1.0f), v_expm1_reduced(r)), n);
+  V one = v_set1(1.0f);
+  return v_ldexp(v_fma(v_fma(v_exp_tail(r), r, one), r, one), n);
 }
 
 /* The same for all x; above 88.73 it is infinity. */
