@@ -50,7 +50,7 @@ INLINE void few_step(const size_t R, const size_t C, const float *w, size_t ldw,
   }
 }
 
-/* sums[C, R, LANES]: C vectors of columns from the first'th on, of one four of them. */
+/* sums[C, R, LANES]: C vectors of columns from the first'th on, all of the same four. */
 INLINE void few_sums(const size_t R, const size_t C, const few_block *b, size_t first,
                      const float *x, size_t ldx, float *sums) {
   V sum[FEW_ROWS][4];

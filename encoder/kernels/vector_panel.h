@@ -55,8 +55,8 @@ INLINE void turn_line(const panel_block *b, size_t d) {
 ** half of the chains would have left the first-level cache again. */
 INLINE void fetch_line(const size_t R, const panel_block *b, size_t chain, const float *x,
                        size_t d) {
-  const size_t half = CHAINS / 2, rows = (R + half - 1) / half; /* in each of the later half */
-  size_t turn = CHAINS == 8 ? chain % 4 * 2 + chain / 4 : chain; /* 0 for the first chain, … */
+  const size_t half = CHAINS / 2, rows = (R + half - 1) / half;  /* in each of the later half */
+  size_t turn = CHAINS == 8 ? chain % 4 * 2 + chain / 4 : chain; /* 0 for the first, … */
   if (turn >= half) {
     size_t row = R + (turn - half) * rows;
     uintptr_t behind = (uintptr_t)x + (row * b->ldx + d) * sizeof *x;

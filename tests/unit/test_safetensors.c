@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,9 +137,11 @@ static void mapping_flags(const void *address, char flags[512]) {
   int here = 0;
   flags[0] = 0;
   while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
-    uintptr_t first, last;
-    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
-      here = (uintptr_t)address >= first && (uintptr_t)address < last;
+    char *end;
+    uintptr_t first = (uintptr_t)strtoull(line, &end, 16); /* first-last in hexadecimal */
+    if (end > line && *end == '-')
+      here = (uintptr_t)address >= first &&
+             (uintptr_t)address < (uintptr_t)strtoull(end + 1, NULL, 16);
     if (here && strncmp(line, "VmFlags:", 8) == 0) memcpy(flags, line, sizeof line);
   }
   if (maps != NULL) fclose(maps);
