@@ -22,7 +22,7 @@ INLINE size_t chain_steps(const panel_block *b, size_t chain) {
   return (b->depth + CHAINS - 1 - chain) / CHAINS;
 }
 
-/* Depth goes in lines: so many terms that each chain has four. */
+/* Depth goes in lines: so many terms that each chain has eight. */
 enum { LINE = 8 * CHAINS };
 
 /* Asks for a line of depth at an address that need not exist, into the first-level cache (near)
@@ -40,14 +40,13 @@ INLINE void fetch_terms(uintptr_t line, const int near) {
 ** processor's own prefetchers stop at the end of each page, which holds two or three rows.
 ** At the end of w it does not exist, hence whole numbers. */
 INLINE void turn_line(const panel_block *b, size_t d) {
-  for (size_t c = 0; c < b->cols; c++) {
+  for (size_t c = 0; c < b->cols; c++)
     fetch_terms((uintptr_t)(b->w + c * b->ldw) + (d + LINE) * sizeof *b->w, 1);
-  }
   size_t apart = chain_steps(b, 0) * TILE_COLS; /* from a chain to the next */
-  const turn_layout four = {apart, TILE_COLS, 2 * TILE_COLS};
-  const turn_layout eight = {apart, 4 * apart, TILE_COLS};
+  /* The fourth term after one is the next of its chain or, of eight, in the fourth chain after. */
+  const turn_layout layout = {apart, CHAINS == 8 ? 4 * apart : TILE_COLS, 8 / CHAINS * TILE_COLS};
   turn_matrix(b->w + d, b->ldw, b->cols, least(b->depth - d, LINE),
-              b->panel + d / CHAINS * TILE_COLS, CHAINS == 8 ? &eight : &four);
+              b->panel + d / CHAINS * TILE_COLS, &layout);
 }
 
 /* Asks for a line of depth of what comes after a tile of R rows: of the rows of x behind it,
