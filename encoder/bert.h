@@ -325,6 +325,10 @@ void bert_pass_free(bert_pass *pass);
 /* How many tokens went through: `tokens` in the shapes below. */
 int bert_pass_tokens(const bert_pass *pass);
 
+/* The kernel set that computed it, named as by bert_kernels, which also computes what is asked of
+** it below. */
+const char *bert_pass_kernels(const bert_pass *pass);
+
 /* Hidden states [tokens, hidden_size] after `layer` layers: 0 is the embedding
 ** layer, `layers` the last. NULL where the pass did not keep them. */
 const float *bert_pass_hidden(const bert_pass *pass, int layer);
@@ -555,8 +559,10 @@ const char *bert_kernels(void);
 ** NULL when there is nothing to say. Valid until the environment changes. */
 const char *bert_kernels_refused(void);
 
-/* Switches to the kernel set `name`, capitals or not, for work that starts from
-** now on; NULL for the best. Errors: BERT_ARGUMENT, naming those this processor has. */
+/* Switches to the kernel set `name`, capitals or not, for calls that start from
+** now on, on all threads; NULL for the best. A call that runs meanwhile, and what is asked of
+** its pass, stays with the set it began with. Errors: BERT_ARGUMENT, naming those this
+** processor has. */
 bert_status bert_set_kernels(const char *name, bert_error *error);
 
 /* The BLAS library in use, as it names itself. */

@@ -3,13 +3,13 @@
 */
 #include "forward.h"
 
-crew crew_of_team(const team_member *member, stop_signal *signal) {
-  crew c = {*member, member->rank == 0, signal};
+crew crew_of_team(const team_member *member, stop_signal *signal, const kernels *set) {
+  crew c = {*member, member->rank == 0, signal, set};
   return c;
 }
 
-crew crew_alone(const team_member *member, stop_signal *signal) {
-  crew c = {{NULL, 0, 1}, member->rank == 0, signal};
+crew crew_alone(const team_member *member, stop_signal *signal, const kernels *set) {
+  crew c = {{NULL, 0, 1}, member->rank == 0, signal, set};
   return c;
 }
 

@@ -42,6 +42,6 @@ void embed_tokens(const crew *c, const encoder_weights *w, const ragged_batch *b
   if (first == last) return;
   for (size_t s = 0; s < batch->sequences; s++)
     if (batch->starts[s + 1] > first) sum_sequence(w, batch, s, first, last, out);
-  kernels_current()->layer_norm(out + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
-                                out + first * width, width, last - first, width);
+  c->set->layer_norm(out + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
+                     out + first * width, width, last - first, width);
 }

@@ -212,8 +212,8 @@ typedef struct head_rows {
 size_t head_scratch(const encoder_weights *w);
 
 /* logits[count, out] of the head, from the sequence's hidden[tokens, hidden]. */
-void head_apply(const encoder_weights *w, const task_head *h, const float *hidden,
-                const head_rows *r, float *scratch, float *logits);
+void head_apply(const kernels *set, const encoder_weights *w, const task_head *h,
+                const float *hidden, const head_rows *r, float *scratch, float *logits);
 
 /* ---- positions.c --------------------------------------------------------- */
 
@@ -255,15 +255,17 @@ typedef struct stop_signal {
 } stop_signal;
 
 /* A thread's place among those that run one forward pass together. A crew of
-** one shares a call, but not its pass, with others. */
+** one shares a call, but not its pass, with others. The call chose the kernels when it
+** began: another thread may choose others for the process meanwhile. */
 typedef struct crew {
   team_member member;
   int may_poll; /* 1 on the thread that called the library */
   stop_signal *signal;
+  const kernels *set; /* the same for all members */
 } crew;
 
-crew crew_of_team(const team_member *member, stop_signal *signal);
-crew crew_alone(const team_member *member, stop_signal *signal);
+crew crew_of_team(const team_member *member, stop_signal *signal, const kernels *set);
+crew crew_alone(const team_member *member, stop_signal *signal, const kernels *set);
 void crew_barrier(crew *c);
 /* As team_arrive and team_wait. */
 unsigned crew_arrive(crew *c);
@@ -370,15 +372,15 @@ typedef struct head_queries {
 /* Their scores [queries, tokens], q k^T / sqrt(head_width) and what is added for the
 ** distance, from the sequence's qkv[tokens, 3 * hidden]; before the mask of a layer
 ** that sees only the nearest keys. */
-void attention_scores(const encoder_weights *w, const float *qkv, const head_queries *h,
-                      float *scores);
+void attention_scores(const kernels *set, const encoder_weights *w, const float *qkv,
+                      const head_queries *h, float *scores);
 
 /* Makes the scores of keys that a query does not see -infinity. */
 void attention_mask(const layer_weights *l, const head_queries *h, float *scores);
 
 /* The softmax of the masked scores, the attention weights [queries, tokens]. */
-void attention_weights(const encoder_weights *w, const layer_weights *l, const float *qkv,
-                       const head_queries *h, float *weights);
+void attention_weights(const kernels *set, const encoder_weights *w, const layer_weights *l,
+                       const float *qkv, const head_queries *h, float *weights);
 
 /* ---- pooling.c --------------------------------------------------------- */
 
@@ -387,10 +389,10 @@ void attention_weights(const encoder_weights *w, const layer_weights *l, const f
 ** weighted by their number from 1 in the whole sequence, max the largest of each
 ** column, cls the first and lasttoken the last of them (sentence-transformers,
 ** Pooling); POOLING_POOLER the pooler output of row 0. skip < tokens. */
-void pool(const encoder_weights *w, pooling kind, const float *hidden, size_t tokens, size_t skip,
-          float *out);
+void pool(const kernels *set, const encoder_weights *w, pooling kind, const float *hidden,
+          size_t tokens, size_t skip, float *out);
 
 /* x[width] / max(|x|, 1e-12), torch's normalize; the norm sums in double. */
-void normalize(float *x, size_t width);
+void normalize(const kernels *set, float *x, size_t width);
 
 #endif

@@ -128,11 +128,11 @@ size_t head_scratch(const encoder_weights *w) {
 }
 
 /* x[rows, hidden]: what the head works on. */
-static void gather(const encoder_weights *w, const task_head *h, const float *hidden,
-                   const head_rows *r, float *x) {
+static void gather(const kernels *set, const encoder_weights *w, const task_head *h,
+                   const float *hidden, const head_rows *r, float *x) {
   size_t width = (size_t)w->hidden;
   if (h->pooled || h->mean) {
-    pool(w, h->pooled ? POOLING_POOLER : POOLING_MEAN, hidden, r->tokens, 0, x);
+    pool(set, w, h->pooled ? POOLING_POOLER : POOLING_MEAN, hidden, r->tokens, 0, x);
     return;
   }
   for (size_t i = 0; i < r->count; i++) {
@@ -143,25 +143,24 @@ static void gather(const encoder_weights *w, const task_head *h, const float *hi
 }
 
 /* y[rows, out] = l(x[rows, in]). */
-static void apply(const linear *l, const float *x, float *y, size_t rows) {
+static void apply(const kernels *set, const linear *l, const float *x, float *y, size_t rows) {
   size_t in = (size_t)l->in, out = (size_t)l->out;
-  gemm_linear(kernels_current(), x, in, l->weight, in, l->bias, y, out, rows, out, in);
+  gemm_linear(set, x, in, l->weight, in, l->bias, y, out, rows, out, in);
 }
 
-void head_apply(const encoder_weights *w, const task_head *h, const float *hidden,
-                const head_rows *r, float *scratch, float *logits) {
-  const kernels *k = kernels_current();
+void head_apply(const kernels *set, const encoder_weights *w, const task_head *h,
+                const float *hidden, const head_rows *r, float *scratch, float *logits) {
   float *x = scratch, *inner = scratch + HEAD_ROWS * (size_t)w->hidden;
-  gather(w, h, hidden, r, x);
+  gather(set, w, h, hidden, r, x);
   if (h->dense.weight != NULL) {
-    apply(&h->dense, x, inner, r->count);
-    k->activate(h->activation, inner, r->count * (size_t)h->dense.out);
+    apply(set, &h->dense, x, inner, r->count);
+    set->activate(h->activation, inner, r->count * (size_t)h->dense.out);
     x = inner;
   }
   if (h->norm.gain != NULL) {
     size_t width = (size_t)h->out.in;
-    k->layer_norm(x, width, NULL, 0, h->norm.gain, h->norm.bias, h->norm.epsilon, x, width,
-                  r->count, width);
+    set->layer_norm(x, width, NULL, 0, h->norm.gain, h->norm.bias, h->norm.epsilon, x, width,
+                    r->count, width);
   }
-  apply(&h->out, x, logits, r->count);
+  apply(set, &h->out, x, logits, r->count);
 }

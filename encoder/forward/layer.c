@@ -40,10 +40,10 @@ typedef struct projection {
 
 /* Columns first to last of x[rows, in; ldx] weight^T + bias in float32, written to
 ** y[rows, last - first; ldy]. */
-static void project_columns(const linear *l, size_t first, size_t last, const float *x, size_t ldx,
-                            float *y, size_t ldy, size_t rows) {
+static void project_columns(const layer_run *r, const linear *l, size_t first, size_t last,
+                            const float *x, size_t ldx, float *y, size_t ldy, size_t rows) {
   size_t depth = (size_t)l->in;
-  gemm_linear(kernels_current(), x, ldx, l->weight + first * depth, depth,
+  gemm_linear(r->crew->set, x, ldx, l->weight + first * depth, depth,
               l->bias ? l->bias + first : NULL, y, ldy, rows, last - first, depth);
 }
 
@@ -53,7 +53,7 @@ static void project_plain(const layer_run *r, const projection *p, const float *
   size_t first, last;
   crew_share(r->crew, (size_t)p->linear->out, COLUMN_GRAIN, &first, &last);
   if (first == last) return;
-  project_columns(p->linear, first, last, x, ldx, p->y + first, p->ldy, rows);
+  project_columns(r, p->linear, first, last, x, ldx, p->y + first, p->ldy, rows);
 }
 
 /* The same of `count` linears of one reduced precision. Each member rounds all rows for
@@ -61,7 +61,7 @@ static void project_plain(const layer_run *r, const projection *p, const float *
 ** for one another. */
 static void project_packed(const layer_run *r, const projection *parts, size_t count,
                            const float *x, size_t ldx, size_t rows) {
-  const kernels *k = kernels_current();
+  const kernels *k = r->crew->set;
   workspace *s = r->space;
   char *room = s->packed + (size_t)r->crew->member.rank * s->packed_size;
   for (size_t row = 0; row < rows; row += FEED_FORWARD_ROWS) {
@@ -144,8 +144,8 @@ static const float *enter_block(const layer_run *r, const norm *n, const float *
   size_t width = (size_t)r->weights->hidden, first, last;
   if (!r->weights->pre_norm || n->gain == NULL) return x;
   crew_share(r->crew, rows, 1, &first, &last);
-  kernels_current()->layer_norm(x + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
-                                room + first * width, width, last - first, width);
+  r->crew->set->layer_norm(x + first * width, width, NULL, 0, n->gain, n->bias, n->epsilon,
+                           room + first * width, width, last - first, width);
   crew_barrier(r->crew);
   return room;
 }
@@ -166,10 +166,10 @@ static void leave_block(const layer_run *r, const norm *n, const float *made, fl
   norm_share(r, rows, &first, &last);
   size_t at = first * width;
   if (r->weights->pre_norm)
-    kernels_current()->add_scaled(1, made + at, x + at, (last - first) * width);
+    r->crew->set->add_scaled(1, made + at, x + at, (last - first) * width);
   else
-    kernels_current()->layer_norm(made + at, width, x + at, width, n->gain, n->bias, n->epsilon,
-                                  x + at, width, last - first, width);
+    r->crew->set->layer_norm(made + at, width, x + at, width, n->gain, n->bias, n->epsilon, x + at,
+                             width, last - first, width);
 }
 
 /* x[rows, hidden; ldx] becomes its LayerNorm, this member's rows; or stays, without
@@ -178,8 +178,8 @@ static void norm_rows(const layer_run *r, const norm *n, float *x, size_t ldx, s
   size_t first, last;
   if (n->gain == NULL) return;
   crew_share(r->crew, rows, 1, &first, &last);
-  kernels_current()->layer_norm(x + first * ldx, ldx, NULL, 0, n->gain, n->bias, n->epsilon,
-                                x + first * ldx, ldx, last - first, (size_t)r->weights->hidden);
+  r->crew->set->layer_norm(x + first * ldx, ldx, NULL, 0, n->gain, n->bias, n->epsilon,
+                           x + first * ldx, ldx, last - first, (size_t)r->weights->hidden);
 }
 
 /* What happens to queries and keys before they meet: a norm, rotary positions. Both
@@ -251,7 +251,7 @@ static void attention_block(const layer_run *r, const layer_weights *l, float *q
 ** that of gate[rows, columns; ld] (Shazeer 2020); while they are in the cache. */
 static void activate_inner(const layer_run *r, const layer_weights *l, float *inner, float *gate,
                            size_t ld, size_t rows, size_t columns) {
-  const kernels *k = kernels_current();
+  const kernels *k = r->crew->set;
   int gated = l->gate.out != 0;
   for (size_t row = 0; row < rows; row++) {
     float *x = (gated ? gate : inner) + row * ld; /* [columns] */
@@ -286,12 +286,12 @@ static void feed_rows(const layer_run *r, const layer_weights *l, const float *x
 ** second-level cache, with twice as many rows as if it were whole rows; these share the work of
 ** turning weights. */
 static void feed_blocks(const layer_run *r, const layer_weights *l, const float *x, size_t rows) {
-  const kernels *k = kernels_current();
+  const kernels *k = r->crew->set;
   workspace *s = r->space;
   size_t width = (size_t)r->weights->intermediate, hidden = (size_t)r->weights->hidden;
   for (size_t first = 0, n; first < width; first += n) {
     n = width - first < LINEAR_BLOCK ? width - first : LINEAR_BLOCK;
-    project_columns(&l->up, first, first + n, x, hidden, s->inner, n, rows);
+    project_columns(r, &l->up, first, first + n, x, hidden, s->inner, n, rows);
     k->activate(r->weights->hidden_activation, s->inner, rows * n);
     (first == 0 ? k->linear : k->linear_add)(s->inner, n, l->down.weight + first, width,
                                              first + n == width ? l->down.bias : NULL, s->projected,
@@ -302,7 +302,7 @@ static void feed_blocks(const layer_run *r, const layer_weights *l, const float 
 /* 1 where a layer is fed by blocks. With few rows weights are better read in their order. */
 static int goes_by_blocks(const layer_run *r, const layer_weights *l) {
   return r->crew->member.size == 1 && r->tokens > FEW_TOKENS && l->gate.out == 0 &&
-         l->up.packed.panels == NULL && gemm_adds(kernels_current());
+         l->up.packed.panels == NULL && gemm_adds(r->crew->set);
 }
 
 static void feed_forward_block(const layer_run *r, int layer) {

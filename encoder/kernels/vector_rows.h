@@ -91,8 +91,13 @@ static void layer_norm(const float *x, size_t ldx, const float *residual, size_t
       float variance = sum_of_squares(out + r * ldy, mean[r], cols) / (float)cols;
       scale[r] = 1.0f / sqrtf(variance + epsilon);
     }
-    for (size_t r = 0; r < n; r++)
-      normalize_row(out + r * ldy, mean[r], scale[r], gain, bias, cols);
+    for (size_t r = 0; r < n; r++) {
+      float *row = out + r * ldy; /* [cols] */
+      if (scale[r] > 0)
+        normalize_row(row, mean[r], scale[r], gain, bias, cols);
+      else /* squares of numbers near 1e19 and beyond overflow; there it sums in double */
+        kernels_scalar.layer_norm(row, cols, NULL, 0, gain, bias, epsilon, row, cols, 1, cols);
+    }
   }
 }
 

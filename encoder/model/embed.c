@@ -100,7 +100,7 @@ static bert_status tokenize_text(embed_job *job, size_t i, bert_error *error) {
 
 static void tokenize_texts(team_member *member, void *user) {
   embed_job *job = user;
-  crew c = crew_alone(member, &job->signal);
+  crew c = crew_alone(member, &job->signal, job->recipe->set);
   for (;;) {
     bert_error error = {BERT_OK, ""};
     size_t i = atomic_fetch_add(&job->next, 1);
@@ -256,7 +256,7 @@ static void run_batch(embed_job *job, crew *c, lane *l, size_t batch, ragged_bat
 /* Each member takes batches until there are none. */
 static void run_apart(team_member *member, void *user) {
   embed_job *job = user;
-  crew c = crew_alone(member, &job->signal);
+  crew c = crew_alone(member, &job->signal, job->recipe->set);
   lane *l = &job->lanes[member->rank];
   for (;;) {
     ragged_batch ragged;
@@ -274,7 +274,7 @@ typedef struct together {
 /* All members run each batch together. */
 static void run_together(team_member *member, void *user) {
   together *t = user;
-  crew c = crew_of_team(member, &t->job->signal);
+  crew c = crew_of_team(member, &t->job->signal, t->job->recipe->set);
   for (size_t batch = 0; batch < t->job->batch_count; batch++) {
     if (crew_should_stop(&c)) return;
     run_batch(t->job, &c, &t->job->lanes[0], batch, &t->ragged);

@@ -136,7 +136,7 @@ bert_status bert_pass_logits(const bert_pass *pass, bert_head_kind kind, const s
   for (size_t i = 0; i < rows; i += HEAD_ROWS) {
     head_rows r = {pass->tokens, kind == BERT_HEAD_CLASSIFY ? NULL : which, i, rows - i};
     if (r.count > HEAD_ROWS) r.count = HEAD_ROWS;
-    head_apply(&m->weights, h, hidden, &r, scratch, logits + i * width);
+    head_apply(pass->set, &m->weights, h, hidden, &r, scratch, logits + i * width);
   }
   memory_free(scratch);
   return check_logits(m, logits, rows * width, error);

@@ -118,6 +118,7 @@ bert_status check_tokens(const bert_model *model, const bert_tokens *tokens, ber
 
 struct bert_pass {
   bert_model *model;
+  const kernels *set; /* that computed it, and what is asked of it */
   size_t tokens;
   int keep;
   float *hidden; /* [layers + 1, tokens, hidden] or, without BERT_KEEP_HIDDEN,
@@ -142,6 +143,7 @@ void passes_count(uint64_t more);
 ** against the model and with every default filled in. */
 typedef struct recipe {
   const bert_model *model;
+  const kernels *set; /* those of the process when the call began */
   const char *prompt; /* put before each text; may be "" */
   size_t prompt_size;
   size_t skip; /* leading tokens left out of pooling */

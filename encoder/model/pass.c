@@ -32,7 +32,7 @@ typedef struct pass_job {
 static void run_pass(team_member *member, void *user) {
   pass_job *job = user;
   bert_pass *p = job->pass;
-  crew c = crew_of_team(member, &job->signal);
+  crew c = crew_of_team(member, &job->signal, p->set);
   capture keep = {(p->keep & BERT_KEEP_HIDDEN) ? p->hidden : NULL, p->qkv};
   encoder_run(&c, &p->model->weights, &job->batch, &job->encoder->space, &keep);
 }
@@ -44,6 +44,7 @@ static bert_status make_pass(bert_model *model, size_t tokens, int keep, bert_pa
   bert_pass *p = memory_zero(sizeof *p);
   if (p == NULL) return error_nomem(error, "keeping a forward pass");
   p->model = bert_retain(model);
+  p->set = kernels_current();
   p->tokens = tokens;
   p->keep = keep;
   p->hidden = memory_alloc((keep & BERT_KEEP_HIDDEN) ? memory_product(layers + 1, matrix) : matrix);
@@ -132,6 +133,10 @@ int bert_pass_tokens(const bert_pass *pass) {
   return (int)pass->tokens;
 }
 
+const char *bert_pass_kernels(const bert_pass *pass) {
+  return pass->set->name;
+}
+
 const float *bert_pass_hidden(const bert_pass *pass, int layer) {
   int layers = pass->model->config.layers;
   if (layer < 0 || layer > layers) return NULL;
@@ -152,7 +157,7 @@ const float *bert_pass_vectors(const bert_pass *pass, bert_vector_kind kind, int
 bert_status bert_pass_pooler(const bert_pass *pass, float *output, bert_error *error) {
   const bert_model *m = pass->model;
   if (!m->weights.has_pooler) return error_set(error, BERT_ARGUMENT, "the model has no pooler");
-  pool(&m->weights, POOLING_POOLER, bert_pass_hidden(pass, m->config.layers), pass->tokens, 0,
-       output);
+  pool(pass->set, &m->weights, POOLING_POOLER, bert_pass_hidden(pass, m->config.layers),
+       pass->tokens, 0, output);
   return BERT_OK;
 }

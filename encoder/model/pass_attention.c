@@ -69,7 +69,8 @@ bert_status pass_check_attention(const bert_pass *pass, float *scratch, bert_err
 /* x[rows, cols] = softmax(x / temperature). The largest of a row is taken away
 ** before the division, in double, so that a tiny temperature overflows nothing;
 ** what lies further below than a float reaches has weight 0 at any rate. */
-static void tempered_softmax(float *x, size_t rows, size_t cols, double temperature) {
+static void tempered_softmax(const kernels *set, float *x, size_t rows, size_t cols,
+                             double temperature) {
   for (size_t i = 0; i < rows; i++) {
     float *row = x + i * cols, largest = row[0]; /* [cols] */
     for (size_t j = 1; j < cols; j++)
@@ -79,7 +80,7 @@ static void tempered_softmax(float *x, size_t rows, size_t cols, double temperat
       row[j] = below < -1e30 ? -1e30F : (float)below;
     }
   }
-  kernels_current()->softmax(x, cols, rows, cols);
+  set->softmax(x, cols, rows, cols);
 }
 
 static void fill_weights(const bert_pass *pass, int layer, const head_queries *h,
@@ -87,12 +88,12 @@ static void fill_weights(const bert_pass *pass, int layer, const head_queries *h
   const encoder_weights *w = &pass->model->weights;
   const float *qkv = pass_qkv(pass, layer, h->head); /* [tokens, 3 * hidden] */
   if (temperature == 1) {
-    attention_weights(w, &w->layer[layer], qkv, h, weights);
+    attention_weights(pass->set, w, &w->layer[layer], qkv, h, weights);
     return;
   }
-  attention_scores(w, qkv, h, weights);
+  attention_scores(pass->set, w, qkv, h, weights);
   attention_mask(&w->layer[layer], h, weights);
-  tempered_softmax(weights, h->queries, h->tokens, temperature);
+  tempered_softmax(pass->set, weights, h->queries, h->tokens, temperature);
 }
 
 bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head, size_t first,
@@ -109,7 +110,7 @@ bert_status bert_pass_attention_rows(const bert_pass *pass, int layer, int head,
                      queries, n);
   head_queries h = {n, head, first, queries};
   if (scores != NULL) {
-    attention_scores(&pass->model->weights, qkv, &h, scores);
+    attention_scores(pass->set, &pass->model->weights, qkv, &h, scores);
     status = check_numbers(pass, layer, head, "attention scores", scores, queries * n, error);
   }
   if (status == BERT_OK && weights != NULL) {
@@ -146,8 +147,8 @@ bert_status bert_pass_value_norms(const bert_pass *pass, int layer, int head, fl
       w->layer[layer].attention_output.weight + (size_t)head * width;
   for (size_t first = 0; first < n; first += QUERY_ROWS) {
     size_t rows = n - first < QUERY_ROWS ? n - first : QUERY_ROWS;
-    gemm_linear(kernels_current(), value + first * 3 * hidden, 3 * hidden, columns, hidden, NULL,
-                moved, hidden, rows, hidden, width);
+    gemm_linear(pass->set, value + first * 3 * hidden, 3 * hidden, columns, hidden, NULL, moved,
+                hidden, rows, hidden, width);
     for (size_t i = 0; i < rows; i++) norms[first + i] = (float)norm_of(moved + i * hidden, hidden);
   }
   memory_free(moved);
@@ -169,7 +170,7 @@ static bert_status sum_heads(const bert_pass *pass, int layer, double temperatur
     bert_status status =
         bert_pass_attention_rows(pass, layer, head, first, rows, temperature, one, NULL, error);
     if (status != BERT_OK) return status;
-    kernels_current()->add_scaled(1, one, sums, count);
+    pass->set->add_scaled(1, one, sums, count);
   }
   return BERT_OK;
 }
@@ -189,8 +190,7 @@ bert_status bert_pass_rollout_step(const bert_pass *pass, int layer, double temp
     status = sum_heads(pass, layer, temperature, first, rows, one, mixed, error);
     if (status != BERT_OK) break;
     rollout_mix(mixed, first, rows, n, pass->model->config.heads);
-    if (before != NULL)
-      kernels_current()->attention_context(mixed, n, before, n, out, n, rows, n, n);
+    if (before != NULL) pass->set->attention_context(mixed, n, before, n, out, n, rows, n, n);
   }
   memory_free(one);
   return status;

@@ -137,7 +137,7 @@ bert_status recipe_make(const bert_model *model, const bert_embed_options *optio
                         bert_error *error) {
   static const bert_embed_options defaults;
   const bert_embed_options *o = options ? options : &defaults;
-  recipe r = {.model = model};
+  recipe r = {.model = model, .set = kernels_current()};
   bert_status status = token_limit(model, o->max_tokens, 0, &r.limit, error);
   if (status == BERT_OK) status = choose_prompt(&r, o, error);
   if (status == BERT_OK) status = count_skipped(&r, error);
@@ -150,11 +150,10 @@ bert_status recipe_make(const bert_model *model, const bert_embed_options *optio
 
 /* ---- Applying ---------------------------------------------------------- */
 
-static void apply_dense(const dense *d, const float *x, float *y) {
-  const kernels *k = kernels_current();
+static void apply_dense(const kernels *set, const dense *d, const float *x, float *y) {
   size_t in = (size_t)d->map.in, out = (size_t)d->map.out;
-  gemm_linear(k, x, in, d->map.weight, in, d->map.bias, y, out, 1, out, in);
-  k->activate(d->activation, y, out);
+  gemm_linear(set, x, in, d->map.weight, in, d->map.bias, y, out, 1, out, in);
+  set->activate(d->activation, y, out);
 }
 
 void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *scratch, float *out) {
@@ -163,20 +162,19 @@ void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *sc
   size_t width = (size_t)r->pooled_width;
   size_t skip = r->skip < tokens ? r->skip : tokens - 1;
   for (int i = 0; i < r->pooling_count; i++)
-    pool(&m->weights, r->poolings[i], hidden, tokens, skip,
+    pool(r->set, &m->weights, r->poolings[i], hidden, tokens, skip,
          x + (size_t)i * (size_t)m->config.hidden_size);
   for (int i = 0; i < r->modules; i++) {
     if (m->sentence.modules[i].type == MODULE_NORMALIZE) {
-      normalize(x, width);
+      normalize(r->set, x, width);
       continue;
     }
     if (m->sentence.modules[i].type == MODULE_LAYER_NORM) {
       const norm *n = &m->dense[i].norm;
-      kernels_current()->layer_norm(x, width, NULL, 0, n->gain, n->bias, n->epsilon, x, width, 1,
-                                    width);
+      r->set->layer_norm(x, width, NULL, 0, n->gain, n->bias, n->epsilon, x, width, 1, width);
       continue;
     }
-    apply_dense(&m->dense[i], x, y);
+    apply_dense(r->set, &m->dense[i], x, y);
     width = (size_t)m->dense[i].map.out;
     float *swap = x;
     x = y;
@@ -184,5 +182,6 @@ void recipe_apply(const recipe *r, const float *hidden, size_t tokens, float *sc
   }
   memcpy(out, x, (size_t)r->dim * sizeof *out);
   int normalized = r->modules > 0 && m->sentence.modules[r->modules - 1].type == MODULE_NORMALIZE;
-  if (r->normalize && !(normalized && (size_t)r->dim == width)) normalize(out, (size_t)r->dim);
+  if (r->normalize && !(normalized && (size_t)r->dim == width))
+    normalize(r->set, out, (size_t)r->dim);
 }

@@ -42,8 +42,8 @@ void tokenizer_digest(const tokenizer *t, unsigned char out[DIGEST_BYTES]);
 /* Tokenizes `text` (and text_b, for a pair). `limit` is the number of tokens
 ** that are used, special ones included; at least the special count.
 ** only_used: tokens beyond the limit are left out and tokenizing stops soon
-** after it. Pairs are cut longest first, as tokenizers does. Immutable and safe from any number of threads. The
-** result is one block, freed with tokens_free. */
+** after it. Pairs are cut longest first, as tokenizers does. Immutable and safe
+** from any number of threads. The result is one block, freed with tokens_free. */
 bert_status tokenizer_encode(const tokenizer *t, bert_text text, const bert_text *text_b,
                              size_t limit, int only_used, bert_tokens **tokens, bert_error *error);
 void tokens_free(bert_tokens *tokens);

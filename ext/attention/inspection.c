@@ -45,10 +45,12 @@ static int same_text(bert_text a, bert_text b) {
          (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* A pass of other kernels than those of now is another one: who changes them compares. */
 static int is_kept(const kept_pass *k, const loaded_model *model, bert_text text, bert_text text_b,
                    int max_tokens) {
   return k != NULL && k->model == model && k->max_tokens == max_tokens &&
-         same_text(k->text, text) && same_text(k->text_b, text_b);
+         strcmp(bert_pass_kernels(k->pass), bert_kernels()) == 0 && same_text(k->text, text) &&
+         same_text(k->text_b, text_b);
 }
 
 /* Copies both texts into one block. An empty text still has an address, which

@@ -19,6 +19,7 @@ notes=$out/notes.txt
 cores=$(nproc)
 began=$SECONDS
 ours="bertsql-bf16 bertsql-int8"
+all_peers="$ours onnxruntime onnxruntime-int8 openvino openvino-bf16 ctranslate2 ctranslate2-int8 sentence-transformers"
 
 if [ -n "${QUICK:-}" ] && [ "$QUICK" != 0 ]; then
   quick=1 limit=165 tail_seconds=35
@@ -31,8 +32,7 @@ else
   documents=${DOCUMENTS:-400} rounds=${ROUNDS:-5} start_rounds=3 side_rounds=3
   threads=${THREADS:-$(printf '1\n%s\n' "$cores" | sort -nu | xargs)}
   rows=${ROWS:-100000} text_tokens=16384 tokenizer_texts=4000
-  read -ra peers <<<"${PEERS-$ours onnxruntime onnxruntime-int8 openvino openvino-bf16 ctranslate2 \
-    ctranslate2-int8 sentence-transformers}"
+  read -ra peers <<<"${PEERS-$all_peers}"
 fi
 
 say() { printf '%s\n' "$*"; }
@@ -43,6 +43,15 @@ note() {
 die() {
   say "make bench: $*" >&2
   exit 1
+}
+
+# What is misspelt is said before minutes of measuring.
+check_options() {
+  local name
+  [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "ROUNDS=$rounds: a number of at least 1 is expected"
+  for name in ${peers[@]+"${peers[@]}"}; do
+    [[ " $all_peers " == *" $name "* ]] || die "PEERS: there is no peer $name; there are $all_peers"
+  done
 }
 
 # shellcheck source=tests/bench/peers.sh
@@ -308,6 +317,7 @@ measure_search() {
 
 # ---- The whole ---------------------------------------------------------------
 
+check_options
 mkdir -p $out
 : >$results
 : >$log

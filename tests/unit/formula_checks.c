@@ -244,10 +244,10 @@ int check_layer_norm(const kernels *set) {
   return failures;
 }
 
-/* Rows with a mean far from 0, equal numbers, one column, tiny and large ones;
+/* Rows with a mean far from 0, equal numbers, one column, tiny, large and huge ones;
 ** and a row gives the same bits alone. */
 int check_layer_norm_hard(const kernels *set) {
-  enum { COLS = 100, ROWS = 5 };
+  enum { COLS = 100, ROWS = 7 };
   int failures = 0;
   float x[ROWS][COLS], y[ROWS][COLS], gain[COLS], alone[COLS];
   for (size_t c = 0; c < COLS; c++) {
@@ -257,6 +257,8 @@ int check_layer_norm_hard(const kernels *set) {
     x[2][c] = (float)(1e-6 * check_random());
     x[3][c] = (float)(1e15 * check_random());
     x[4][c] = c == 17 ? 100.0f : 0.0f;
+    x[5][c] = (float)(1e25 * check_random()); /* whose squares, */
+    x[6][c] = c % 3 == 0 ? 1e38f : 3e38f;     /* and whose sum, are beyond float32 */
   }
   set->layer_norm(x[0], COLS, NULL, 0, gain, NULL, 1e-12f, y[0], COLS, ROWS, COLS);
   for (size_t r = 0; r < ROWS; r++) {

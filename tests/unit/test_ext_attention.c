@@ -484,15 +484,34 @@ static void one_pass_serves_all_heads(void **state) {
       "288\n288\n1|8");
 }
 
+/* Whoever changes kernels compares them: a pass of others is not taken for one of these. */
+static void other_kernels_run_a_pass_of_their_own(void **state) {
+  assert_answer(*state,
+                "CREATE TEMP TABLE before AS SELECT bert_info() ->> 'passes' AS n, bert_info() ->> "
+                "'kernels' AS kernels; "
+                "SELECT bert_set('kernels', 'scalar'); SELECT count(*) FROM attn_heads('x'); "
+                "SELECT bert_set('kernels', NULL) <> 'scalar'; SELECT count(*) FROM "
+                "attn_heads('x'); SELECT count(*) FROM attn_heads('x'); "
+                "SELECT (bert_info() ->> 'passes') - n FROM before; "
+                "SELECT bert_set('kernels', kernels) = kernels FROM before",
+                "scalar\n72\n1\n72\n72\n2\n1");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_test, close_test)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(minilm_equals_transformers),        TEST(families_equal_their_references),
-      TEST(scalar_and_table_are_the_same),     TEST(weights_are_the_softmax_of_scores),
-      TEST(merging_keeps_rows_at_one),         TEST(words_are_sums_and_means),
-      TEST(leaving_out_special_tokens),        TEST(statistics_are_those_of_the_weights),
-      TEST(norm_mean_weighs_value_norms),      TEST(rollout_multiplies_layers),
-      TEST(products_of_neurons_sum_to_scores), TEST(one_pass_serves_all_heads)};
+  const struct CMUnitTest tests[] = {TEST(minilm_equals_transformers),
+                                     TEST(families_equal_their_references),
+                                     TEST(scalar_and_table_are_the_same),
+                                     TEST(weights_are_the_softmax_of_scores),
+                                     TEST(merging_keeps_rows_at_one),
+                                     TEST(words_are_sums_and_means),
+                                     TEST(leaving_out_special_tokens),
+                                     TEST(statistics_are_those_of_the_weights),
+                                     TEST(norm_mean_weighs_value_norms),
+                                     TEST(rollout_multiplies_layers),
+                                     TEST(products_of_neurons_sum_to_scores),
+                                     TEST(one_pass_serves_all_heads),
+                                     TEST(other_kernels_run_a_pass_of_their_own)};
   return cmocka_run_group_tests_name("attention in SQL", tests, NULL, NULL);
 }
