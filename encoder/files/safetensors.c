@@ -149,7 +149,8 @@ static bert_status read_tensor(const json_value *entry, const char *data, uint64
         (unsigned long long)(range[1] - range[0]));
   if (range[1] > size)
     return error_set(error, BERT_INVALID,
-                     "tensor \"%s\": it ends at byte %llu of the data, but the file has only %llu",
+                     "tensor \"%s\": it ends at byte %llu of the data, but the file has only %llu: "
+                     "it was cut off; fetch it anew",
                      error_quote(entry->key).text, (unsigned long long)range[1],
                      (unsigned long long)size);
   t->name = entry->key;
