@@ -10,8 +10,8 @@ import os
 import sys
 from xml.sax.saxutils import escape
 
-from results import (OURS, bulk_rates, ceiling_rates, engines, find, median, milliseconds, most_threads,
-                     operations, peak_megabytes, precision_of, tokens_per_second)
+from results import (OURS, QUIET, bulk_rates, ceiling_rates, engines, find, median, milliseconds, most_threads,
+                     operations, others, peak_megabytes, precision_of, tokens_per_second)
 
 out = sys.argv[2]
 WIDTH, MARGIN = 760, 24
@@ -168,6 +168,16 @@ def curves():
               "tokens of each text", dashed)
 
 
+def warn():
+    """The pictures in the repository are of whole runs on quiet machines."""
+    missing = [label for name, label in LABELS.items() if name not in engines()]
+    if missing:
+        print(f"plots: this run lacks {', '.join(missing)}", file=sys.stderr)
+    if others() > QUIET:
+        print("plots: the machine was busy with other work in this run", file=sys.stderr)
+
+
 if find("bulk", OURS):
+    warn()
     engine_bars()
     curves()
