@@ -328,8 +328,7 @@ static const bad_file bad_files[] = {
     {"{", -1, 0, BERT_INVALID, "header: byte 1"},
     {ONE, -1, 23, BERT_INVALID,
      "tensor \"a\": it ends at byte 24 of the data, but the file has only 23: it was cut off; "
-     "fetch "
-     "it anew"},
+     "fetch it anew"},
     {ONE, -1, 25, BERT_INVALID, "end at byte 24 of the data, but the file has 25"},
     {"{}", -1, 1, BERT_INVALID, "end at byte 0"},
     {"{\"__metadata__\":{\"a\":1}}", -1, 0, BERT_INVALID, "must map strings to strings"},
